@@ -1,0 +1,27 @@
+# Two commands: `make run` starts the dashboard, `make test` runs everything.
+# Both create .venv and install what they need, from nothing.
+PYTHON ?= python3
+PORT ?= 8501
+BIN := .venv/bin
+
+.PHONY: run test
+
+run: .venv/app-ready
+	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+test: .venv/dev-ready
+	sh tests/browser/ensure_chromium.sh
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+.venv/app-ready: requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	touch $@
+
+.venv/dev-ready: requirements.txt requirements-dev.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
+	touch .venv/app-ready $@

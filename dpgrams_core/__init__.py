@@ -1,0 +1,24 @@
+"""DP-GRAMS: private modes, and the guarantee that each result really has."""
+
+from dpgrams_core.datasets import DATASETS, load_dataset
+from dpgrams_core.errors import DataError, PrivacyLeakWarning, SpecError
+from dpgrams_core.methods import METHODS, run
+from dpgrams_core.metrics import score
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.sweeps import sweep
+
+__all__ = [
+    "DATASETS",
+    "METHODS",
+    "DataError",
+    "Dataset",
+    "Diagnostics",
+    "Guarantee",
+    "PrivacyLeakWarning",
+    "Release",
+    "SpecError",
+    "load_dataset",
+    "run",
+    "score",
+    "sweep",
+]

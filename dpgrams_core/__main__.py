@@ -1,0 +1,153 @@
+"""The command line: ``python -m dpgrams_core run four_corners dp_grams --epsilon 1 --seed 0``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import sys
+from typing import Any
+
+from dpgrams_core import DATASETS, METHODS, load_dataset, run, score
+from dpgrams_core.errors import DataError, SpecError
+from dpgrams_core.results import Release
+from dpgrams_core.sweeps import EXECUTORS, plan_cells, stream_cells, tidy
+
+
+def number_or_name(text: str) -> int | float | str:
+    """A whole number, a number, or the text itself; the spec says whether it is allowed."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def spec_fields() -> list[str]:
+    """Every setting of every method, once."""
+    names = [item.name for method in METHODS.values() for item in dataclasses.fields(method.spec)]
+    return [name for name in dict.fromkeys(names) if name != "candidates"]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of all commands."""
+    top = argparse.ArgumentParser(prog="python -m dpgrams_core", description="Private modes with honest guarantees.")
+    commands = top.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("run", help="run one method once and print modes, score and guarantee")
+    one.add_argument("dataset", choices=list(DATASETS))
+    one.add_argument("method", choices=list(METHODS))
+    one.add_argument("--n", type=number_or_name, default=None)
+    one.add_argument("--data-seed", type=number_or_name, default=0, help="seed of the synthetic draw")
+    many = commands.add_parser("sweep", help="run methods over n and epsilon and print one table")
+    many.add_argument("dataset", choices=list(DATASETS))
+    many.add_argument("methods", nargs="+", choices=list(METHODS))
+    many.add_argument("--n", type=number_or_name, nargs="+", required=True)
+    many.add_argument("--epsilon", type=number_or_name, nargs="+", required=True)
+    many.add_argument("--runs", type=number_or_name, default=20)
+    many.add_argument("--executor", choices=EXECUTORS, default="processes")
+    for command in (one, many):
+        command.add_argument("--seed", type=number_or_name, default=0, help="seed of the privacy noise (simulation)")
+        command.add_argument("--json", action="store_true", help="machine-readable output")
+        for name in spec_fields():
+            if command is one or name != "epsilon":
+                command.add_argument("--" + name.replace("_", "-"), type=number_or_name, default=None)
+    return top
+
+
+def chosen_options(arguments: argparse.Namespace, skip: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The settings that were given on the command line."""
+    given = {name: getattr(arguments, name) for name in spec_fields() if name not in skip}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) -> str:
+    """The public part of a release. Infinite values become null, since JSON has no infinity."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    return json.dumps(
+        plain(
+            {
+                "dataset": dataset,
+                "n": n,
+                "method": release.method,
+                "door": release.door,
+                "seed": release.seed,
+                "modes": release.modes.tolist(),
+                "score": scores,
+                "guarantee": dataclasses.asdict(release.guarantee),
+                "spec": dataclasses.asdict(release.spec),
+                "noise_scale": release.noise_scale,
+            }
+        ),
+        indent=2,
+        allow_nan=False,
+    )
+
+
+def as_text(release: Release, scores: dict[str, float], dataset: str, n: int) -> str:
+    """The same for people."""
+    guarantee = release.guarantee
+    lines = [f"{METHODS[release.method].title} on {dataset}, n = {n} (simulation, seed {release.seed})", "", "modes"]
+    lines += ["  " + "  ".join(f"{value:9.4f}" for value in mode) for mode in release.modes]
+    lines += ["", "score"] + [f"  {name:18s} {value:.5g}" for name, value in scores.items()]
+    lines += ["", f"guarantee: {guarantee.status}"]
+    lines.append(f"  epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, neighbours: {guarantee.neighbours}")
+    lines += ["  " + text for text in (guarantee.statement, *guarantee.caveats)]
+    return "\n".join(lines)
+
+
+def run_command(arguments: argparse.Namespace) -> str:
+    """``run``: one release."""
+    data = load_dataset(arguments.dataset, n=arguments.n, seed=arguments.data_seed)
+    options = chosen_options(arguments)
+    if not METHODS[arguments.method].private:  # a baseline has no budget; giving one is harmless
+        options = {name: value for name, value in options.items() if name not in ("epsilon", "delta")}
+    release = run(arguments.method, data, seed=arguments.seed, **options)
+    show = as_json if arguments.json else as_text
+    return show(release, score(release, data), arguments.dataset, data.n)
+
+
+def sweep_command(arguments: argparse.Namespace) -> str:
+    """``sweep``: a table, with each finished cell reported on standard error."""
+    cells = plan_cells(
+        arguments.methods,
+        arguments.dataset,
+        n=arguments.n,
+        epsilon=arguments.epsilon,
+        runs=arguments.runs,
+        seed=arguments.seed,
+        **chosen_options(arguments, skip=("epsilon",)),
+    )
+    done = []
+    try:
+        for result in stream_cells(cells, arguments.executor):
+            done.append(result)
+            print(f"\r{len(done)} of {len(cells)} cells", end="", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("\nstopped; the finished cells follow", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    table = tidy(done)
+    return str(table.to_json(orient="records", indent=2)) if arguments.json else table.to_string(index=False)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Entry point; a wrong setting ends with one sentence and exit code 2."""
+    arguments = parser().parse_args(words)
+    try:
+        print(run_command(arguments) if arguments.command == "run" else sweep_command(arguments))
+    except (SpecError, DataError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

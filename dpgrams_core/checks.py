@@ -1,0 +1,73 @@
+"""Checks on public values, shared by every spec. Each returns the value or raises a SpecError."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+
+import numpy as np
+
+from dpgrams_core.errors import SpecError
+
+
+def finite(field: str, value: object) -> float:
+    """A real number that is neither infinite nor NaN."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise SpecError(field, value, "it must be a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise SpecError(field, value, "it must be finite")
+    return number
+
+
+def positive(field: str, value: object) -> float:
+    """A finite number above zero."""
+    number = finite(field, value)
+    if number <= 0:
+        raise SpecError(field, value, "it must be above 0")
+    return number
+
+
+def between(field: str, value: object, low: float, high: float) -> float:
+    """A finite number strictly between two bounds."""
+    number = finite(field, value)
+    if not low < number < high:
+        raise SpecError(field, value, f"it must lie strictly between {low:g} and {high:g}")
+    return number
+
+
+def whole(field: str, value: object, low: int, high: int | None = None, why: str = "") -> int:
+    """A whole number of at least ``low`` and, where given, at most ``high``."""
+    upper = "" if high is None else f" and at most {high}"
+    allowed = f"it must be a whole number of at least {low}{upper}{why}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise SpecError(field, value, allowed)
+    if not isinstance(value, Integral) and not float(value).is_integer():
+        raise SpecError(field, value, allowed)
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        raise SpecError(field, value, allowed)
+    return number
+
+
+def one_of(field: str, value: object, allowed: Collection[str]) -> str:
+    """One of a set of names."""
+    if not isinstance(value, str) or value not in allowed:
+        raise SpecError(field, value, "choose one of " + ", ".join(sorted(allowed)))
+    return value
+
+
+def box_of(value: object) -> np.ndarray:
+    """A public box as an array of shape (d, 2) with lower < upper in every row."""
+    try:
+        box = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SpecError("box", value, "give one (lower, upper) pair of numbers for each column") from None
+    if box.ndim != 2 or box.shape[1] != 2 or box.shape[0] < 1:
+        raise SpecError("box", value, "give one (lower, upper) pair of numbers for each column")
+    if not np.isfinite(box).all():
+        raise SpecError("box", box.tolist(), "every bound must be finite")
+    if (box[:, 0] >= box[:, 1]).any():
+        raise SpecError("box", box.tolist(), "the box is empty: each lower bound must be below its upper bound")
+    return box

@@ -1,0 +1,25 @@
+"""The errors a user can meet, each a full sentence."""
+
+from __future__ import annotations
+
+
+class SpecError(ValueError):
+    """A public setting is not allowed: names the field, the value and what is allowed."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+        super().__init__(f"{field} = {value!r} is not allowed: {allowed}.")
+
+    def __reduce__(self) -> tuple[type[SpecError], tuple[str, object, str]]:
+        # Sweeps send errors between processes; the default pickling would pass one argument.
+        return type(self), (self.field, self.value, self.allowed)
+
+
+class DataError(ValueError):
+    """Data cannot be used as asked; the message never repeats a value of the data."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """A setting was computed from private data and was not paid for."""

@@ -1,0 +1,68 @@
+"""Budget to noise scale: the sensitivities the paper states and its sigma."""
+
+from __future__ import annotations
+
+import math
+
+from dpgrams_core.errors import SpecError
+from dpgrams_core.kernels import KernelConstants
+
+
+def published_sensitivity(constants: KernelConstants, h: float, d: int, gradient_clip: float, floor: float) -> float:
+    """Delta_{h,corr}(A, p_floor), eq:def-Delta-corr: the joint sensitivity times the batch size.
+
+    The paper's argument: the score is a Lipschitz function of (p_B, grad p_B) with constants
+    A / p_floor^2 and 1 / p_floor, and both of those lie in the RKHS of the correlation kernel with
+    norms sqrt(I_0) h^-d and sqrt(I_1) h^-(d+1).  The Lipschitz bound is pointwise and does not carry
+    over to the RKHS norm, so the joint bound can fail (tests/unit/test_sensitivity.py shows it);
+    results that use it are marked "as published", never "proven".
+    """
+    return (
+        2
+        * math.sqrt(2)
+        * (
+            math.sqrt(constants.i_1) / floor * h ** -(d + 1)
+            + gradient_clip * math.sqrt(constants.i_0) / floor**2 * h**-d
+        )
+    )
+
+
+def pointwise_sensitivity(constants: KernelConstants, h: float, d: int, gradient_clip: float, floor: float) -> float:
+    """S_h(A, p_floor), eq:def-Sh: one start's score moves by at most S_h / n.
+
+    Argument: |clip_A(a)/max(p, f) - clip_A(b)/max(q, f)| <= |a - b|/f + A |p - q|/f^2, since both
+    clipping and flooring are 1-Lipschitz and the clipped gradient is at most A long.  Replacing one
+    record of n moves grad p by at most 2 G_K h^-(d+1)/n and p by at most 2 K_inf h^-d/n.
+    """
+    return 2 * constants.g_k / floor * h ** -(d + 1) + 2 * gradient_clip * constants.k_inf / floor**2 * h**-d
+
+
+def nominal_sensitivity(clip_multiplier: float, h: float, d: int) -> float:
+    """2 C_* = 2 clip_multiplier h^-(d+1) (eq:clip-constant-exp), times the batch size.
+
+    Not a sensitivity: the contributions g_i / p_B share the denominator p_B, so replacing one
+    record moves all of them, and nothing is said about several starts at once.
+    """
+    return 2 * clip_multiplier * h ** -(d + 1)
+
+
+def round_epsilon(epsilon: float, delta: float, n: int, batch_size: int, rounds: int) -> float:
+    """epsilon_iter, the least of three terms (before sigma-exact)."""
+    return min(
+        math.log1p((math.e - 1) * batch_size / n),
+        epsilon / (2 * math.sqrt(2 * rounds * math.log(2 / delta))),
+        math.sqrt(epsilon / (4 * rounds)),
+    )
+
+
+def published_sigma(sensitivity: float, *, epsilon: float, delta: float, n: int, batch_size: int, rounds: int) -> float:
+    """sigma of eq:sigma-corr and sigma-exact for a sensitivity that is still to be divided by m."""
+    inside = 2.5 * batch_size * rounds / (n * delta)
+    if inside <= 1.25:
+        largest = 2 * batch_size * rounds / n
+        raise SpecError(
+            "delta", delta, f"with batch_size {batch_size}, n_steps {rounds} and n {n} it must be below {largest:.3g}"
+        )
+    epsilon_iter = round_epsilon(epsilon, delta, n, batch_size, rounds)
+    epsilon_0 = math.log1p(n * math.expm1(epsilon_iter) / batch_size)
+    return sensitivity / batch_size / epsilon_0 * math.sqrt(2 * math.log(inside))
