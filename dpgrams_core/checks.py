@@ -45,7 +45,7 @@ def whole(field: str, value: object, low: int, high: int | None = None, why: str
         raise SpecError(field, value, allowed)
     if not isinstance(value, Integral) and not float(value).is_integer():
         raise SpecError(field, value, allowed)
-    number = int(value)
+    number = int(float(value)) if not isinstance(value, Integral) else int(value)
     if number < low or (high is not None and number > high):
         raise SpecError(field, value, allowed)
     return number

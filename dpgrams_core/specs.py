@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpgrams_core.bandwidths import BANDWIDTH_RULES
-from dpgrams_core.checks import between, one_of, positive, whole
+from dpgrams_core.checks import between, finite, one_of, positive, whole
 from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import KERNELS
 
@@ -81,15 +81,18 @@ class DPGramsSpec:
         one_of("calibration", self.calibration, CALIBRATIONS)
         one_of("kernel", self.kernel, KERNELS)
         _check_bandwidth(self)
-        if self.beta <= 2:
+        if finite("beta", self.beta) <= 2:
             raise SpecError("beta", self.beta, "the paper's rates need a smoothness above 2")
         positive("clip_multiplier", self.clip_multiplier)
         between("init_fraction", self.init_fraction, 0, 1)
         _optional_positive(self, "step_size", "init_bandwidth", "suppression_radius", "gradient_clip", "density_floor")
-        for name, low in (("batch_size", 1), ("n_steps", 1), ("n_starts", 1), ("n_modes", 1)):
+        for name, high in (("batch_size", None), ("n_steps", 1_000), ("n_starts", 1_000), ("n_modes", 1_000)):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, whole(name, value, low))
+                object.__setattr__(self, name, whole(name, value, 1, high))
+        for name in ("gradient_clip", "density_floor"):
+            if getattr(self, name) is not None and self.calibration != "theorem":
+                raise SpecError(name, getattr(self, name), "it belongs to the theorem calibration; leave it out here")
         if self.candidates is not None:
             object.__setattr__(self, "candidates", _candidate_rows(self.candidates))
 

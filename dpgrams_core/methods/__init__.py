@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,7 +58,7 @@ def run(method: str, data: Dataset, *, seed: int | None = None, **options: Any) 
     chosen = METHODS[one_of("method", method, METHODS)]
     if data.kind != chosen.kind:
         raise SpecError("method", method, f"it works on {chosen.kind} data, and {data.name} holds {data.kind} data")
-    spec = make_spec(chosen.spec, options)
+    spec: Any = make_spec(chosen.spec, options)
     if data.private:
         raise DataError("Private data need the release door, which this version does not have yet; nothing was run.")
     number = fresh_seed() if seed is None else whole("seed", seed, 0)
@@ -67,6 +68,4 @@ def run(method: str, data: Dataset, *, seed: int | None = None, **options: Any) 
 
 def fresh_seed() -> int:
     """A seed that fits a URL, from operating-system entropy."""
-    import secrets
-
     return secrets.randbelow(2**31)

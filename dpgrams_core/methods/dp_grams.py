@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -17,7 +17,7 @@ from dpgrams_core.merging import merge
 from dpgrams_core.methods.dap import candidate_set, draw_anchors, public_grid
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.calibration import nominal_sensitivity, published_sensitivity, published_sigma
-from dpgrams_core.privacy.events import SubsampledGaussianRounds
+from dpgrams_core.privacy.events import Event, SubsampledGaussianRounds
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
 from dpgrams_core.specs import DPGramsSpec
@@ -36,20 +36,34 @@ def mean_side(box: Array) -> float:
     return float(np.exp(np.log(box[:, 1] - box[:, 0]).mean()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A spec with every default filled in for public facts (n, d, box), and the noise it needs."""
+    """A spec with every default filled in from public facts (n, d, box), and the noise it needs.
+
+    ``gradient_clip`` and ``density_floor`` are None in the experiments calibration, which has neither.
+    """
 
     spec: DPGramsSpec
     bandwidth: Bandwidth
     kernel: Kernel
+    epsilon_init: float
+    epsilon_modes: float
+    batch_size: int
+    n_steps: int
+    step_size: float
+    n_starts: int
+    init_bandwidth: float
+    suppression_radius: float
+    gradient_clip: float | None
+    density_floor: float | None
     sensitivity: float
     sigma: float
 
-    @property
-    def epsilon_init(self) -> float:
-        """Share of epsilon for the start."""
-        return self.spec.epsilon * self.spec.init_fraction
+    def filled_spec(self) -> DPGramsSpec:
+        """The spec as it ran, with no default left open."""
+        names = {item.name for item in fields(self)} & {item.name for item in fields(DPGramsSpec)}
+        values = {name: getattr(self, name) for name in names - {"kernel", "bandwidth"}}
+        return replace(self.spec, bandwidth=self.bandwidth.value, bandwidth_scale=None, **values)
 
 
 def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
@@ -85,10 +99,15 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
         sensitivity = published_sensitivity(constants, h, d, clip, floor)
     else:
         sensitivity = nominal_sensitivity(spec.clip_multiplier, h, d)
-    filled = replace(
-        spec,
-        bandwidth=h,
-        bandwidth_scale=None,
+    sigma = published_sigma(
+        sensitivity, epsilon=epsilon_modes, delta=spec.delta, n=n, batch_size=batch_size, rounds=n_steps
+    )
+    return Plan(
+        spec=spec,
+        bandwidth=bandwidth,
+        kernel=kernel,
+        epsilon_init=spec.epsilon * spec.init_fraction,
+        epsilon_modes=epsilon_modes,
         batch_size=batch_size,
         n_steps=n_steps,
         step_size=h**2 if spec.step_size is None else spec.step_size,
@@ -97,11 +116,9 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
         suppression_radius=SUPPRESSION_OF_BOX * side if spec.suppression_radius is None else spec.suppression_radius,
         gradient_clip=clip,
         density_floor=floor,
+        sensitivity=sensitivity,
+        sigma=sigma,
     )
-    sigma = published_sigma(
-        sensitivity, epsilon=epsilon_modes, delta=spec.delta, n=n, batch_size=batch_size, rounds=n_steps
-    )
-    return Plan(filled, bandwidth, kernel, sensitivity, sigma)
 
 
 def default_starts(n: int, n_modes: int | None) -> int:
@@ -164,28 +181,25 @@ def dp_grams(data: Dataset, spec: DPGramsSpec, noise: SimulationNoise) -> Releas
     Cost O(n_starts * (batch_size * n_steps * d + grid)) time.
     """
     chosen = plan(spec, data)
-    s = chosen.spec
     h = chosen.bandwidth.value
-    assert s.init_bandwidth and s.suppression_radius and s.n_starts and s.batch_size and s.n_steps and s.step_size
-    if s.candidates is None:
-        candidates = public_grid(data.box, s.init_bandwidth)
+    if spec.candidates is None:
+        candidates = public_grid(data.box, chosen.init_bandwidth)
     else:
-        candidates = candidate_set(s.candidates, data.box)
+        candidates = candidate_set(spec.candidates, data.box)
     anchors = draw_anchors(
         data.points,
         candidates,
         epsilon=chosen.epsilon_init,
-        draws=s.n_starts,
-        radius=s.init_bandwidth,
-        suppression=s.suppression_radius,
+        draws=chosen.n_starts,
+        radius=chosen.init_bandwidth,
+        suppression=chosen.suppression_radius,
         noise=noise,
     )
 
     def score(batch: Array, at: Array) -> tuple[Array, float]:
-        if s.calibration == "theorem":
-            assert s.gradient_clip and s.density_floor
-            return stabilised_score(chosen.kernel, batch, at, h, s.gradient_clip, s.density_floor)
-        return clipped_score(chosen.kernel, batch, at, h, s.clip_multiplier * h ** -(data.dimension + 1))
+        if chosen.gradient_clip is not None and chosen.density_floor is not None:
+            return stabilised_score(chosen.kernel, batch, at, h, chosen.gradient_clip, chosen.density_floor)
+        return clipped_score(chosen.kernel, batch, at, h, spec.clip_multiplier * h ** -(data.dimension + 1))
 
     path, sizes, clipped = ascend(
         data.points,
@@ -193,27 +207,27 @@ def dp_grams(data: Dataset, spec: DPGramsSpec, noise: SimulationNoise) -> Releas
         score,
         sigma=chosen.sigma,
         h=h,
-        batch_size=s.batch_size,
-        n_steps=s.n_steps,
-        step_size=s.step_size,
+        batch_size=chosen.batch_size,
+        n_steps=chosen.n_steps,
+        step_size=chosen.step_size,
         noise=noise,
     )
     rounds = SubsampledGaussianRounds(
-        rounds=s.n_steps,
+        rounds=chosen.n_steps,
         n=data.n,
-        batch_size=s.batch_size,
-        sensitivity=chosen.sensitivity / s.batch_size,
+        batch_size=chosen.batch_size,
+        sensitivity=chosen.sensitivity / chosen.batch_size,
         noise_scale=chosen.sigma,
         sensitivity_proven=False,
     )
     events = (anchors.event, rounds)
     return Release(
         method="dp_grams",
-        modes=merge(path[-1], h, s.n_modes),
+        modes=merge(path[-1], h, spec.n_modes),
         anchors=anchors.points,
         trajectories=path,
         noise_scale=chosen.sigma,
-        spec=s,
+        spec=chosen.filled_spec(),
         events=events,
         guarantee=guarantee_of(chosen, events),
         _diagnostics=Diagnostics(
@@ -225,7 +239,7 @@ def dp_grams(data: Dataset, spec: DPGramsSpec, noise: SimulationNoise) -> Releas
     )
 
 
-def guarantee_of(chosen: Plan, events: tuple) -> Guarantee:
+def guarantee_of(chosen: Plan, events: tuple[Event, ...]) -> Guarantee:
     """The guarantee with its status: what the published argument gives, or only a nominal figure."""
     spec = chosen.spec
     cost = price(events, spec.delta)
@@ -252,7 +266,7 @@ def guarantee_of(chosen: Plan, events: tuple) -> Guarantee:
         raise RuntimeError("the noise was calibrated to less than its price; this is a bug, nothing was released")
     if cost.epsilon < 0.999 * spec.epsilon:
         caveats.append(
-            f"At this ε the noise no longer falls (the first term of ε_iter binds), so only {cost.epsilon:.3g} is spent."
+            f"At this ε the noise no longer falls (the first term of ε_iter binds): only {cost.epsilon:.3g} is spent."
         )
     return Guarantee(
         epsilon=spec.epsilon if math.isclose(cost.epsilon, spec.epsilon, rel_tol=1e-9) else cost.epsilon,
