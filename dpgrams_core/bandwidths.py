@@ -18,6 +18,7 @@ class BandwidthFacts:
 
     n: int
     d: int
+    box: np.ndarray
     epsilon: float
     beta: float
     points: np.ndarray
@@ -44,6 +45,23 @@ def rate(facts: BandwidthFacts) -> float:
     return float((math.log(facts.n) / facts.n) ** (1 / (facts.d + 6)))
 
 
+# Found with the other defaults by benchmarks/pilot_defaults.py, on mixtures other than the paper's.
+RATE_SCALE_OF_BOX = 0.15
+
+# A bandwidth beyond these multiples of the box's side is a slip of the keyboard.
+SMALLEST_OF_BOX, LARGEST_OF_BOX = 1e-5, 1e3
+
+
+def mean_side(box: np.ndarray) -> float:
+    """Geometric mean of the sides of a public box: its length scale."""
+    return float(np.exp(np.log(box[:, 1] - box[:, 0]).mean()))
+
+
+def box_rate(facts: BandwidthFacts) -> float:
+    """The rate rule times a public fraction of the box, so that units do not matter; the default."""
+    return RATE_SCALE_OF_BOX * mean_side(facts.box) * rate(facts)
+
+
 def h_opt(facts: BandwidthFacts) -> float:
     """The two-regime rule h-opt with smoothness beta and the ascent's share of epsilon."""
     n, d, beta = facts.n, facts.d, facts.beta
@@ -57,6 +75,7 @@ def h_opt(facts: BandwidthFacts) -> float:
 BANDWIDTH_RULES: dict[str, BandwidthRule] = {
     rule.name: rule
     for rule in (
+        BandwidthRule("box_rate", "rate rule × box (public)", True, box_rate),
         BandwidthRule("rate", "rate rule (public)", True, rate),
         BandwidthRule("h_opt", "two-regime rule with β (public)", True, h_opt),
         BandwidthRule("silverman", "Silverman (reads the data)", False, silverman),
@@ -73,14 +92,26 @@ class Bandwidth:
     public: bool
 
 
-def choose_bandwidth(wish: float | str, scale: float, facts: BandwidthFacts) -> Bandwidth:
-    """A fixed value as it is, or a rule's value times the public scale."""
-    if not isinstance(wish, str):
-        return Bandwidth(positive("bandwidth", wish), "fixed", True)
-    if wish not in BANDWIDTH_RULES:
+def choose_bandwidth(wish: float | str | None, scale: float | None, facts: BandwidthFacts) -> Bandwidth:
+    """A fixed value as it is, or a rule's value (``box_rate`` by default) times the public scale."""
+    if wish is not None and not isinstance(wish, str):
+        return Bandwidth(_fits_box("bandwidth", wish, positive("bandwidth", wish), facts), "fixed", True)
+    name = "box_rate" if wish is None else wish
+    if name not in BANDWIDTH_RULES:
         raise SpecError("bandwidth", wish, "give a number above 0 or one of " + ", ".join(BANDWIDTH_RULES))
-    rule = BANDWIDTH_RULES[wish]
-    value = scale * rule.rule(facts)
+    rule = BANDWIDTH_RULES[name]
+    value = (1.0 if scale is None else scale) * rule.rule(facts)
     if not value > 0:
         raise SpecError("bandwidth", wish, "this rule gives 0 on these data; give a number above 0")
-    return Bandwidth(value, rule.name, rule.public)
+    field, given = ("bandwidth", name) if scale is None else ("bandwidth_scale", scale)
+    return Bandwidth(_fits_box(field, given, value, facts), rule.name, rule.public)
+
+
+def _fits_box(field: str, given: object, value: float, facts: BandwidthFacts) -> float:
+    """The bandwidth, refused where it is so far from the size of the box that sums lose all digits."""
+    low, high = (factor * mean_side(facts.box) for factor in (SMALLEST_OF_BOX, LARGEST_OF_BOX))
+    if not low <= value <= high:
+        raise SpecError(
+            field, given, f"it gives h = {value:.3g}, and for this box h must lie between {low:.3g} and {high:.3g}"
+        )
+    return value

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
 from dpgrams_core.errors import SpecError
+
+# Far outside any sensible setting, and near enough that no formula built on them can overflow.
+SMALLEST, LARGEST = 1e-12, 1e12
 
 
 def finite(field: str, value: object) -> float:
     """A real number that is neither infinite nor NaN."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise SpecError(field, value, "it must be a number")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond the range of a float
+        number = math.inf
     if not math.isfinite(number):
         raise SpecError(field, value, "it must be finite")
     return number
 
 
 def positive(field: str, value: object) -> float:
-    """A finite number above zero."""
+    """A finite number above zero, and within reason."""
     number = finite(field, value)
     if number <= 0:
         raise SpecError(field, value, "it must be above 0")
+    if not SMALLEST <= number <= LARGEST:
+        raise SpecError(field, value, f"it must lie between {SMALLEST:g} and {LARGEST:g}")
     return number
 
 
@@ -43,10 +51,11 @@ def whole(field: str, value: object, low: int, high: int | None = None, why: str
     allowed = f"it must be a whole number of at least {low}{upper}{why}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise SpecError(field, value, allowed)
-    if not isinstance(value, Integral) and not float(value).is_integer():
-        raise SpecError(field, value, allowed)
-    number = int(float(value)) if not isinstance(value, Integral) else int(value)
-    if number < low or (high is not None and number > high):
+    try:
+        number = int(value)  # type: ignore[call-overload]
+    except (OverflowError, ValueError):  # infinite or not a number
+        raise SpecError(field, value, allowed) from None
+    if number != value or number < low or (high is not None and number > high):
         raise SpecError(field, value, allowed)
     return number
 
@@ -62,7 +71,7 @@ def box_of(value: object) -> np.ndarray:
     """A public box as an array of shape (d, 2) with lower < upper in every row."""
     try:
         box = np.array(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SpecError("box", value, "give one (lower, upper) pair of numbers for each column") from None
     if box.ndim != 2 or box.shape[1] != 2 or box.shape[0] < 1:
         raise SpecError("box", value, "give one (lower, upper) pair of numbers for each column")

@@ -11,6 +11,7 @@ from dpgrams_core.kernels import Kernel
 Array = np.ndarray
 _CHUNK = 2_000_000  # pairs of (point, record) held in memory at once
 _TINY = np.finfo(float).tiny
+_HUGE = np.finfo(float).max
 
 
 def naive_density_and_gradient(kernel: Kernel, data: Array, at: Array, h: float) -> tuple[Array, Array]:
@@ -55,10 +56,11 @@ def naive_clipped_score(kernel: Kernel, data: Array, at: Array, h: float, clip: 
     score, clipped = np.zeros((len(at), d)), 0
     for row, x in enumerate(at):
         for record in data:
-            q = kernel.gradient((x - record) / h) / h ** (d + 1) / max(density[row], _TINY)
-            size = float(np.linalg.norm(q))
-            clipped += size > clip
-            score[row] += q * (clip / size if size > clip else 1.0) / m
+            gradient, floor = kernel.gradient((x - record) / h) / h ** (d + 1), max(density[row], _TINY)
+            size = float(np.linalg.norm(gradient))
+            cut = size > clip * floor  # as |q_i| > clip, but without dividing by almost nothing
+            clipped += cut
+            score[row] += (gradient / size * clip if cut else gradient / floor) / m
     return score, clipped / (m * len(at))
 
 
@@ -74,7 +76,7 @@ def clipped_score(kernel: Kernel, data: Array, at: Array, h: float, clip: float)
     density = np.maximum(density, _TINY)
     score, clipped = np.zeros((len(at), d)), 0
     for records in _chunks(data, len(at)):
-        with np.errstate(over="ignore"):  # an overflowing contribution is cut to C_* below
+        with np.errstate(over="ignore", divide="ignore"):  # an overflowing contribution is cut to C_* below
             if kernel.name == "gaussian":
                 square = squared_distances(at, records)
                 weights = np.exp(-0.5 * square / h**2) * (_gaussian_constant(d) / h ** (d + 2))
@@ -86,7 +88,7 @@ def clipped_score(kernel: Kernel, data: Array, at: Array, h: float, clip: float)
             else:
                 q = kernel.gradient((at[:, None, :] - records[None, :, :]) / h)
                 direction_size = np.linalg.norm(q, axis=-1)
-                factor = 1 / (h ** (d + 1) * density)[:, None]
+                factor = np.minimum(1 / (h ** (d + 1) * density), _HUGE)[:, None]  # 0 * inf would not be a number
                 cut = direction_size * factor > clip
                 safe = np.where(direction_size > 0, direction_size, 1.0)
                 score += (q * np.where(cut, clip / safe, factor)[:, :, None]).sum(axis=1)

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 
+def _shown(value: object) -> str:
+    """The value as a user would write it, cut where it would fill the screen."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print a whole number of thousands of digits
+        return "a number too long to print"
+    return text if len(text) <= 300 else text[:300] + "…"
+
+
 class SpecError(ValueError):
     """A public setting is not allowed: names the field, the value and what is allowed."""
 
@@ -10,7 +19,7 @@ class SpecError(ValueError):
         self.field = field
         self.value = value
         self.allowed = allowed
-        super().__init__(f"{field} = {value!r} is not allowed: {allowed}.")
+        super().__init__(f"{field} = {_shown(value)} is not allowed: {allowed}.")
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[str, object, str]]:
         # Sweeps send errors between processes; the default pickling would pass one argument.

@@ -49,6 +49,10 @@ class Dataset:
         object.__setattr__(self, "box", box)
         if self.true_modes is not None:
             object.__setattr__(self, "true_modes", frozen_array(self.true_modes))
+        if self.labels is not None:
+            labels = np.array(self.labels)
+            labels.setflags(write=False)
+            object.__setattr__(self, "labels", labels)
 
     @property
     def n(self) -> int:

@@ -32,6 +32,8 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import KERNELS
 
 CALIBRATIONS = ("experiments", "theorem")
+SMALLEST_DELTA = 1e-100  # below about 1e-300 the noise formula divides by zero
+MAX_STARTS = 1_000
 Spec = TypeVar("Spec")
 
 
@@ -49,6 +51,11 @@ def _check_bandwidth(spec: Any) -> None:
     elif wish is not None:
         positive("bandwidth", wish)
     _optional_positive(spec, "bandwidth_scale")
+
+
+def _check_beta(beta: object) -> None:
+    if finite("beta", beta) <= 2:
+        raise SpecError("beta", beta, "the paper's rates need a smoothness above 2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +84,16 @@ class DPGramsSpec:
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
-        between("delta", self.delta, 0, 1)
+        if between("delta", self.delta, 0, 1) < SMALLEST_DELTA:
+            raise SpecError("delta", self.delta, f"it must be at least {SMALLEST_DELTA:g} and below 1")
         one_of("calibration", self.calibration, CALIBRATIONS)
         one_of("kernel", self.kernel, KERNELS)
         _check_bandwidth(self)
-        if finite("beta", self.beta) <= 2:
-            raise SpecError("beta", self.beta, "the paper's rates need a smoothness above 2")
+        _check_beta(self.beta)
         positive("clip_multiplier", self.clip_multiplier)
         between("init_fraction", self.init_fraction, 0, 1)
         _optional_positive(self, "step_size", "init_bandwidth", "suppression_radius", "gradient_clip", "density_floor")
-        for name, high in (("batch_size", None), ("n_steps", 1_000), ("n_starts", 1_000), ("n_modes", 1_000)):
+        for name, high in (("batch_size", None), ("n_steps", 1_000), ("n_starts", MAX_STARTS), ("n_modes", 1_000)):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, whole(name, value, 1, high))
@@ -108,6 +115,7 @@ class MeanShiftSpec:
 
     def __post_init__(self) -> None:
         _check_bandwidth(self)
+        _check_beta(self.beta)
         if self.n_modes is not None:
             object.__setattr__(self, "n_modes", whole("n_modes", self.n_modes, 1))
 
@@ -115,7 +123,7 @@ class MeanShiftSpec:
 def _candidate_rows(value: Any) -> tuple[tuple[float, ...], ...]:
     try:
         table = np.array(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
     if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
         raise SpecError("candidates", "…", "give a table of finite numbers with one candidate point a row")

@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields
 from typing import Any
@@ -132,12 +132,13 @@ def plan_cells(
     for name in names:
         one_of("methods", name, METHODS)
     for field, values in (("methods", names), ("n", n), ("epsilon", epsilon)):
+        if not isinstance(values, Sized):
+            raise SpecError(field, values, "give a list of values")
         if len(values) == 0:
             raise SpecError(field, list(values), "give at least one value")
     epsilons = [positive("epsilon", value) for value in epsilon]
     sizes = [whole("n", value, MIN_N, MAX_N) for value in n]
-    whole("runs", runs, 1)
-    whole("seed", seed, 0)
+    runs, seed = whole("runs", runs, 1), whole("seed", seed, 0)
     known = {name: {item.name for item in fields(METHODS[name].spec)} for name in names}
     for option, value in options.items():
         if not any(option in fields_ for fields_ in known.values()):
@@ -169,7 +170,7 @@ def stream_cells(cells: Sequence[Cell], executor: str = "serial") -> Iterator[Ce
         yield from map(run_cell, cells)
         return
     context = multiprocessing.get_context("spawn")  # forking a threaded server is unsafe
-    workers = min(len(cells), os.cpu_count() or 1)
+    workers = max(1, min(len(cells), os.cpu_count() or 1))
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
         try:
             for future in as_completed([pool.submit(run_cell, cell) for cell in cells]):

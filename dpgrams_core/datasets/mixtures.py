@@ -91,15 +91,30 @@ def _density_modes(mixture: Mixture) -> Array:
         x = moved
         if done:
             break
-    probe = 1e-4 * min(mixture.scales)
     modes: list[Array] = []
     for point in x[np.argsort(-mixture.density(x))]:
-        ring = point + probe * np.concatenate([np.eye(len(point)), -np.eye(len(point))])
-        strict = bool((mixture.density(ring) < mixture.density(point[None])).all())
-        if strict and all(np.linalg.norm(point - other) > 1e-6 for other in modes):
+        new = all(np.linalg.norm(point - other) > 1e-6 for other in modes)
+        if new and _is_peak(mixture, point):
             modes.append(point)
     nearest = [int(np.argmin(((means - mode) ** 2).sum(axis=1))) for mode in modes]
-    return np.array([modes[i] for i in np.argsort(nearest, kind="stable")])
+    result = np.array([modes[i] for i in np.argsort(nearest, kind="stable")])
+    result.setflags(write=False)  # the cache hands the same array to everyone
+    return result
+
+
+def _is_peak(mixture: Mixture, point: Array) -> bool:
+    """Whether the Hessian at a stationary point is negative definite.
+
+    All of it is needed: a saddle that rises only along a diagonal falls along every axis.
+    """
+    probe = 1e-3 * min(mixture.scales)
+    steps = probe * np.eye(len(point))
+
+    def at(offset: Array) -> float:
+        return float(mixture.density((point + offset)[None])[0])
+
+    hessian = [[at(a + b) - at(a - b) - at(b - a) + at(-a - b) for b in steps] for a in steps]
+    return bool(np.linalg.eigvalsh(np.array(hessian) / at(0 * steps[0]))[-1] < -1e-10)
 
 
 FOUR_CORNERS = Mixture(

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.ndimage import map_coordinates, spline_filter
 
-from dpgrams_core.bandwidths import BandwidthFacts
+from dpgrams_core.bandwidths import BandwidthFacts, choose_bandwidth
 from dpgrams_core.density import density_and_gradient
 from dpgrams_core.kernels import KERNELS
-from dpgrams_core.merging import group_means, merge, radius_groups
-from dpgrams_core.methods.dp_grams import default_bandwidth
+from dpgrams_core.merging import group_means, merge, radius_groups, weighted_ward_groups
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
 from dpgrams_core.specs import MeanShiftSpec
@@ -135,8 +134,10 @@ def fast_mean_shift(points: Array, h: float, starts: Array) -> tuple[Array, Arra
 
 def mean_shift(data: Dataset, spec: MeanShiftSpec, noise: SimulationNoise) -> Release:
     """Mean shift from every data point, merged; no privacy at all."""
-    facts = BandwidthFacts(n=data.n, d=data.dimension, epsilon=math.inf, beta=spec.beta, points=data.points)
-    bandwidth = default_bandwidth(spec.bandwidth, spec.bandwidth_scale, data.box, facts)
+    facts = BandwidthFacts(
+        n=data.n, d=data.dimension, box=data.box, epsilon=math.inf, beta=spec.beta, points=data.points
+    )
+    bandwidth = choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts)
     stride = math.ceil(data.n / MAX_STARTS)
     ends, labels = fast_mean_shift(data.points, bandwidth.value, data.points[::stride])
     caveats = () if stride == 1 else (f"Started from every {stride}th record only.",)
@@ -144,7 +145,8 @@ def mean_shift(data: Dataset, spec: MeanShiftSpec, noise: SimulationNoise) -> Re
         modes = merge(ends, bandwidth.value, None)
     else:
         # Ward weighs an end point by the records that reach it, as merging all n end points would.
-        modes = merge(ends[labels], bandwidth.value, spec.n_modes)
+        reached = np.bincount(labels, minlength=len(ends))
+        modes = group_means(ends, weighted_ward_groups(ends, reached, spec.n_modes), reached)
     return Release(
         method="mean_shift",
         modes=modes,

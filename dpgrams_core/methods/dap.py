@@ -22,26 +22,44 @@ def public_grid(box: Array, spacing: float) -> Array:
     >>> public_grid(np.array([[-1.0, 1.0]]), 0.5).ravel().tolist()
     [-1.0, -0.5, 0.0, 0.5, 1.0]
     """
-    # A hair of slack keeps the end points that rounding would push out.
-    first = np.ceil(box[:, 0] / spacing - 1e-9)
-    last = np.floor(box[:, 1] / spacing + 1e-9)
-    counts = last - first + 1
-    if (counts < 1).any():
-        widest = float((box[:, 1] - box[:, 0]).min())
-        raise SpecError("init_bandwidth", spacing, f"the grid misses the box; it must be at most {widest:.3g}")
-    if float(np.prod(counts)) > MAX_CANDIDATES:
-        sides = box[:, 1] - box[:, 0]
-        fits = float(np.prod(sides) / MAX_CANDIDATES) ** (1 / len(box)) * 1.1
-        share = (MAX_CANDIDATES / float(np.prod(counts))) ** (1 / len(box))
+    first, last = _grid_range(box, spacing)
+    size = _grid_size(first, last)
+    if size == 0:
+        narrowest = float((box[:, 1] - box[:, 0]).min())
+        raise SpecError("init_bandwidth", spacing, f"the grid misses the box; it must be at most {narrowest:.10g}")
+    if size > MAX_CANDIDATES:
+        fits = _spacing_that_fits(box, spacing)
+        advice = "give candidates instead" if fits is None else f"an init_bandwidth of {fits:g} fits this box"
         raise SpecError(
             "init_bandwidth",
             spacing,
-            f"the grid would have {np.prod(counts):,.0f} points and may have {MAX_CANDIDATES:,}; "
-            f"an init_bandwidth of at least {fits:.3g} fits this box, "
-            f"or a box with sides {share:.2g} times as long fits this init_bandwidth",
+            f"the grid would have {size:,.0f} points and may have {MAX_CANDIDATES:,}; {advice}",
         )
     axes = [spacing * np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(box))
+
+
+def _grid_range(box: Array, spacing: float) -> tuple[Array, Array]:
+    """First and last whole multiple of the spacing in each side of the box."""
+    with np.errstate(over="ignore"):  # far too fine a grid: an infinite number of points is the right answer
+        # A hair of slack keeps the end points that rounding would push out.
+        return np.ceil(box[:, 0] / spacing - 1e-9), np.floor(box[:, 1] / spacing + 1e-9)
+
+
+def _grid_size(first: Array, last: Array) -> float:
+    """Number of grid points; a float, since it may be beyond any whole number."""
+    return math.prod(max(0.0, float(count)) for count in last - first + 1)
+
+
+def _spacing_that_fits(box: Array, spacing: float) -> float | None:
+    """The next wider spacing, in steps of 2 % and three digits, whose grid is neither empty nor too large."""
+    longest = float((box[:, 1] - box[:, 0]).max())
+    wider = max(spacing, longest / MAX_CANDIDATES / 2)
+    while wider <= longest:
+        wider = float(f"{1.02 * wider:.3g}")
+        if 0 < _grid_size(*_grid_range(box, wider)) <= MAX_CANDIDATES:
+            return wider
+    return None
 
 
 def candidate_set(candidates: tuple[tuple[float, ...], ...], box: Array) -> Array:

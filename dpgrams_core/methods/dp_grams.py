@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dpgrams_core.bandwidths import Bandwidth, BandwidthFacts, choose_bandwidth
+from dpgrams_core.bandwidths import Bandwidth, BandwidthFacts, choose_bandwidth, mean_side
 from dpgrams_core.density import clipped_score, density_and_gradient
 from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import Kernel, get_kernel
@@ -20,20 +20,14 @@ from dpgrams_core.privacy.calibration import nominal_sensitivity, published_sens
 from dpgrams_core.privacy.events import Event, SubsampledGaussianRounds
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
-from dpgrams_core.specs import DPGramsSpec
+from dpgrams_core.specs import MAX_STARTS, DPGramsSpec
 
 Array = np.ndarray
 
 # Defaults found by benchmarks/pilot_defaults.py on mixtures other than the paper's.
-BANDWIDTH_SCALE_OF_BOX = 0.15
 INIT_BANDWIDTH_OF_BOX = 0.09
 SUPPRESSION_OF_BOX = 0.1
 STARTS_PER_LOG_N = 0.8
-
-
-def mean_side(box: Array) -> float:
-    """Geometric mean of the sides of a public box: its length scale."""
-    return float(np.exp(np.log(box[:, 1] - box[:, 0]).mean()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +73,8 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
     if batch_size > n:
         raise SpecError("batch_size", batch_size, f"it must be between 1 and n = {n}")
     epsilon_modes = spec.epsilon * (1 - spec.init_fraction)
-    facts = BandwidthFacts(n=n, d=d, epsilon=epsilon_modes, beta=spec.beta, points=data.points)
-    bandwidth = default_bandwidth(spec.bandwidth, spec.bandwidth_scale, data.box, facts)
+    facts = BandwidthFacts(n=n, d=d, box=data.box, epsilon=epsilon_modes, beta=spec.beta, points=data.points)
+    bandwidth = choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts)
     h = bandwidth.value
     kernel = get_kernel(spec.kernel)
     n_steps = math.ceil(log_n) if spec.n_steps is None else spec.n_steps
@@ -102,7 +96,7 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
     sigma = published_sigma(
         sensitivity, epsilon=epsilon_modes, delta=spec.delta, n=n, batch_size=batch_size, rounds=n_steps
     )
-    return Plan(
+    chosen = Plan(
         spec=spec,
         bandwidth=bandwidth,
         kernel=kernel,
@@ -119,18 +113,13 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
         sensitivity=sensitivity,
         sigma=sigma,
     )
+    chosen.filled_spec()  # a default that is itself out of range is refused here too
+    return chosen
 
 
 def default_starts(n: int, n_modes: int | None) -> int:
     """A multiple of log n (the paper: k of order M log n), and two for every mode that is known of."""
-    return max(math.ceil(STARTS_PER_LOG_N * math.log(n)), 2 * (n_modes or 0))
-
-
-def default_bandwidth(wish: float | str | None, scale: float | None, box: Array, facts: BandwidthFacts) -> Bandwidth:
-    """The wished bandwidth; by default the public rate rule times a public fraction of the box."""
-    if scale is None:
-        scale = 1.0 if wish is not None else BANDWIDTH_SCALE_OF_BOX * mean_side(box)
-    return choose_bandwidth("rate" if wish is None else wish, scale, facts)
+    return min(MAX_STARTS, max(math.ceil(STARTS_PER_LOG_N * math.log(n)), 2 * (n_modes or 0)))
 
 
 def stabilised_score(
@@ -233,7 +222,7 @@ def dp_grams(data: Dataset, spec: DPGramsSpec, noise: SimulationNoise) -> Releas
         _diagnostics=Diagnostics(
             candidates=anchors.candidates,
             utilities=anchors.utilities,
-            score_size=float(np.median(sizes)),
+            score_size=float(np.quantile(sizes, 0.9)),  # near a mode the score is 0 by nature
             clipped_share=float(clipped.mean()),
         ),
     )

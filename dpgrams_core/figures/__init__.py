@@ -1,0 +1,24 @@
+"""Figures from arrays and releases: pure functions, each with its sentence and its table."""
+
+from dpgrams_core.figures.modes import (
+    DensityGrid,
+    anchors_chart,
+    contour_chart,
+    density_grid,
+    runs_chart,
+    surface_chart,
+)
+from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.figures.tradeoff import tradeoff_chart
+
+__all__ = [
+    "Chart",
+    "DensityGrid",
+    "anchors_chart",
+    "contour_chart",
+    "density_grid",
+    "runs_chart",
+    "short",
+    "surface_chart",
+    "tradeoff_chart",
+]

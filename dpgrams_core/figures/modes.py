@@ -1,0 +1,344 @@
+"""The pictures of the Modes page, after fig:bivariate_gauss_fourpanel and fig:bivariate_4mix_grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from dpgrams_core.density import grid_density
+from dpgrams_core.figures.style import (
+    NON_PRIVATE_MARK,
+    NON_PRIVATE_SCALE,
+    PRIVATE,
+    PRIVATE_MARK,
+    QUIET,
+    TRUTH,
+    TRUTH_MARK,
+    Chart,
+    plain_layout,
+    short,
+)
+from dpgrams_core.kernels import get_kernel
+from dpgrams_core.metrics import default_match_radius, match_modes, recovery_rates
+from dpgrams_core.results import Dataset, Release
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class DensityGrid:
+    """A plain KDE on a grid over the public box. Not private."""
+
+    x: Array
+    y: Array
+    z: Array  # (len(x), len(y))
+
+
+def density_grid(data: Dataset, kernel: str, bandwidth: float, nodes: int = 70) -> DensityGrid:
+    """The plain KDE of a two-dimensional data set on nodes x nodes points of its box."""
+    x, y = (np.linspace(low, high, nodes) for low, high in data.box)
+    return DensityGrid(x, y, grid_density(get_kernel(kernel), data.points, [x, y], bandwidth))
+
+
+def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
+    """(a) The KDE surface in three dimensions with the true modes on it."""
+    truth = true_modes(data)
+    columns = np.abs(grid.x[:, None] - truth[:, 0]).argmin(axis=0)
+    rows = np.abs(grid.y[:, None] - truth[:, 1]).argmin(axis=0)
+    heights = grid.z[columns, rows]
+    figure = go.Figure(
+        [
+            go.Surface(
+                x=grid.x,
+                y=grid.y,
+                z=grid.z.T.astype(np.float32),
+                colorscale=[[0, "#D6E6F2"], [0.5, "#4A9BCB"], [1, "#00426E"]],
+                showscale=False,
+                name="plain KDE (not private)",
+                hovertemplate="(%{x:.2f}, %{y:.2f}) density %{z:.3g}<extra></extra>",
+            ),
+            go.Scatter3d(
+                x=truth[:, 0],
+                y=truth[:, 1],
+                z=heights * 1.02 + 0.02 * grid.z.max(),
+                mode="markers",
+                name="true modes",
+                marker={"symbol": "diamond", "size": 6, "color": TRUTH, "line": {"width": 1, "color": "white"}},
+            ),
+        ]
+    )
+    figure.update_layout(
+        scene={
+            "xaxis_title": "x",
+            "yaxis_title": "y",
+            "zaxis_title": "density",
+            "aspectratio": {"x": 1, "y": 1, "z": 0.6},
+            "camera": {"eye": {"x": 1.2, "y": -1.4, "z": 0.9}},
+        }
+    )
+    table = pd.DataFrame({"x": truth[:, 0], "y": truth[:, 1], "KDE height": heights})
+    table.insert(0, "true mode", range(1, len(truth) + 1))
+    sentence = (
+        f"The plain kernel density of the {data.n:,} simulated points (bandwidth {short(bandwidth)}), with the "
+        f"{len(truth)} true modes in green. It is read off the records and is not private."
+    )
+    return Chart(plain_layout(figure, 420), sentence, table)
+
+
+def anchors_chart(data: Dataset, release: Release) -> Chart:
+    """(b) DAP candidates coloured by utility, with the anchors that were drawn."""
+    diagnostics = release.diagnostics
+    assert diagnostics.candidates is not None
+    assert diagnostics.utilities is not None
+    assert release.anchors is not None
+    candidates, counts = diagnostics.candidates, np.rint(diagnostics.utilities * data.n).astype(int)
+    anchors = release.anchors
+    order = np.arange(1, len(anchors) + 1)
+    scatter = go.Scattergl if len(candidates) > 3000 else go.Scatter
+    figure = go.Figure(
+        [
+            scatter(
+                x=candidates[:, 0],
+                y=candidates[:, 1],
+                mode="markers",
+                name="candidates, by records nearby (not private)",
+                marker={
+                    "color": counts,
+                    "colorscale": NON_PRIVATE_SCALE,
+                    "size": float(np.clip(260 / np.sqrt(len(candidates)), 3, 14)),
+                    "symbol": "square",
+                    "colorbar": {"title": {"text": "records"}, "thickness": 10, "len": 0.8},
+                },
+                hovertemplate="(%{x:.2f}, %{y:.2f}): %{marker.color} records<extra></extra>",
+            ),
+            go.Scatter(
+                x=anchors[:, 0],
+                y=anchors[:, 1],
+                mode="markers+text",
+                name="drawn anchors (private)",
+                text=[str(i) for i in order],
+                textposition="top center",
+                textfont={"color": PRIVATE, "size": 13},
+                marker={"symbol": "circle-open", "size": 15, "color": PRIVATE, "line": {"width": 3}},
+                hovertemplate="anchor %{text}: (%{x:.2f}, %{y:.2f})<extra></extra>",
+            ),
+        ]
+    )
+    _square_axes(figure, data.box)
+    index = [int(((candidates - anchor) ** 2).sum(axis=1).argmin()) for anchor in anchors]
+    table = pd.DataFrame(
+        {"anchor": order, "x": anchors[:, 0], "y": anchors[:, 1], "records nearby (not private)": counts[index]}
+    )
+    draw = release.events[0]
+    spread = np.exp(min(draw.epsilon_each * (counts.max() - np.median(counts)) / 2, 700))
+    sentence = (
+        f"{len(anchors)} anchors drawn from {len(candidates):,} public candidates with ε = "
+        f"{short(draw.epsilon_each)} each: the best candidate is {short(float(spread))} times as likely "
+        f"in a draw as the middle one."
+    )
+    return Chart(plain_layout(figure, 420), sentence, table)
+
+
+def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: Release) -> Chart:
+    """(c) Contours with true modes, mean shift and private modes; the ascent plays step by step."""
+    truth = true_modes(data)
+    path = release.trajectories
+    assert path is not None
+    figure = go.Figure(
+        [
+            _contours(grid),
+            _trails(path, len(path) - 1),
+            _walkers(path, len(path) - 1),
+            _marks(release.modes, "private modes", PRIVATE_MARK),
+            _marks(truth, "true modes", TRUTH_MARK),
+            _marks(baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK),
+        ]
+    )
+    # Frames change the trails, the walkers and, before the last one, hide the merged modes.
+    figure.frames = [
+        go.Frame(
+            name=str(t),
+            data=[_trails(path, t), _walkers(path, t), go.Scatter(visible=t == len(path) - 1)],
+            traces=[1, 2, 3],
+        )
+        for t in range(len(path))
+    ]
+    _square_axes(figure, data.box)
+    _player(figure, len(path))
+    outside = int(((release.modes < data.box[:, 0]) | (release.modes > data.box[:, 1])).any(axis=1).sum())
+    matching = match_modes(truth, release.modes)
+    nearest = match_modes(truth, baseline.modes)
+    radius = default_match_radius(truth)
+    table = pd.DataFrame(
+        {
+            "true mode": range(1, len(truth) + 1),
+            "x": truth[:, 0],
+            "y": truth[:, 1],
+            "private x": _matched(release.modes, matching.estimate_of, 0),
+            "private y": _matched(release.modes, matching.estimate_of, 1),
+            "private distance": matching.distance,
+            "found": [
+                "yes" if i >= 0 and r <= radius else "no"
+                for i, r in zip(matching.estimate_of, matching.distance, strict=True)
+            ],
+            "mean-shift distance": nearest.distance,
+        }
+    )
+    sentence = (
+        f"{len(release.modes)} private modes after {len(path) - 1} noisy steps from {path.shape[1]} starts; "
+        f"a true mode counts as found when its match lies within {short(radius)}."
+    )
+    if outside:
+        sentence += f" {outside} of the private modes lie outside this picture: noise carried them out of the box."
+    return Chart(plain_layout(figure, 600), sentence, table)
+
+
+def runs_chart(data: Dataset, grid: DensityGrid, runs: list[Release], baseline: Release) -> Chart:
+    """(e) Private runs on one data set, side by side, with the recovery of each true mode."""
+    truth = true_modes(data)
+    columns = 5
+    rows = -(-len(runs) // columns)
+    layout = make_subplots(rows, columns, horizontal_spacing=0.012, vertical_spacing=0.02).layout
+    coarse = DensityGrid(grid.x[::2], grid.y[::2], grid.z[::2, ::2])
+    traces = []
+    for i, release in enumerate(runs):
+        axes = {"xaxis": f"x{i + 1}", "yaxis": f"y{i + 1}"}
+        traces.append(_contours(coarse, levels=4).update(axes))
+        for points, name, mark, size in (
+            (release.modes, "private modes", PRIVATE_MARK, 10),
+            (truth, "true modes", TRUTH_MARK, 9),
+            (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 6),
+        ):
+            trace = _marks(points, name, {**mark, "size": size})
+            traces.append(trace.update({**axes, "showlegend": i == 0, "legendgroup": name}))
+    figure = go.Figure(traces, layout)
+    box = data.box
+    figure.update_xaxes(range=list(box[0]), showticklabels=False, showgrid=False, zeroline=False)
+    figure.update_yaxes(range=list(box[1]), showticklabels=False, showgrid=False, zeroline=False)
+    rates = recovery_rates(truth, [release.modes for release in runs])
+    counts = np.rint(rates * len(runs)).astype(int)
+    table = pd.DataFrame(
+        {
+            "true mode": range(1, len(truth) + 1),
+            "x": truth[:, 0],
+            "y": truth[:, 1],
+            "found in runs": counts,
+            "recovery rate": rates,
+        }
+    )
+    whole = [
+        int(np.all(recovery_rates(truth, [release.modes]) == 1)) for release in runs
+    ]  # runs in which every mode was found
+    sentence = (
+        f"The same data, {len(runs)} private runs: all {len(truth)} modes found in {sum(whole)} of {len(runs)}; "
+        "each mode by itself in "
+        + ", ".join(f"{count}" for count in counts)
+        + f" of {len(runs)} runs (in the order of the table)."
+    )
+    return Chart(plain_layout(figure, 165 * rows + 60), sentence, table)
+
+
+def true_modes(data: Dataset) -> Array:
+    """The known modes; these pictures are for data that have them."""
+    if data.true_modes is None:
+        raise ValueError("this picture needs a data set with known modes")
+    return data.true_modes
+
+
+def _matched(points: Array, index: Array, axis: int) -> list[float]:
+    return [float(points[i, axis]) if i >= 0 else float("nan") for i in index]
+
+
+def _contours(grid: DensityGrid, levels: int = 9) -> go.Contour:
+    return go.Contour(
+        x=grid.x,
+        y=grid.y,
+        z=grid.z.T.astype(np.float32),
+        contours={"coloring": "lines", "start": 0, "end": float(grid.z.max()), "size": float(grid.z.max()) / levels},
+        colorscale=[[0, QUIET], [1, QUIET]],
+        line={"width": 1},
+        showscale=False,
+        hoverinfo="skip",
+        name="plain KDE (not private)",
+    )
+
+
+def _marks(points: Array, name: str, mark: dict) -> go.Scatter:
+    return go.Scatter(
+        x=points[:, 0],
+        y=points[:, 1],
+        mode="markers",
+        name=name,
+        marker=mark,
+        hovertemplate=name + ": (%{x:.3f}, %{y:.3f})<extra></extra>",
+    )
+
+
+def _trails(path: Array, step: int) -> go.Scatter:
+    """All paths up to a step as one line with gaps."""
+    gap = np.full((1, path.shape[1], 2), np.nan)
+    joined = np.concatenate([path[: step + 1], gap]).transpose(1, 0, 2).reshape(-1, 2)
+    return go.Scatter(
+        x=joined[:, 0],
+        y=joined[:, 1],
+        mode="lines",
+        name="ascent",
+        line={"width": 1.5, "color": PRIVATE},
+        opacity=0.55,
+        hoverinfo="skip",
+    )
+
+
+def _walkers(path: Array, step: int) -> go.Scatter:
+    return go.Scatter(
+        x=path[step, :, 0],
+        y=path[step, :, 1],
+        mode="markers",
+        name="starts on their way",
+        marker={"symbol": "circle-open", "size": 9, "color": PRIVATE, "line": {"width": 2}},
+        hovertemplate="start %{pointNumber}: (%{x:.2f}, %{y:.2f})<extra></extra>",
+    )
+
+
+def _square_axes(figure: go.Figure, box: Array) -> None:
+    figure.update_xaxes(range=list(box[0]), title="x", constrain="domain", zeroline=False)
+    figure.update_yaxes(range=list(box[1]), title="y", scaleanchor="x", constrain="domain", zeroline=False)
+
+
+def _player(figure: go.Figure, steps: int) -> None:
+    """Play and pause buttons and a step slider, all in the browser."""
+    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
+    moving = {"frame": {"duration": 350, "redraw": False}, "fromcurrent": True, "transition": {"duration": 200}}
+    figure.update_layout(
+        updatemenus=[
+            {
+                "type": "buttons",
+                "direction": "left",
+                "x": 0,
+                "xanchor": "left",
+                "y": -0.14,
+                "yanchor": "top",
+                "pad": {"t": 12, "r": 8},
+                "buttons": [
+                    {"label": "▶ Play", "method": "animate", "args": [None, moving]},
+                    {"label": "❚❚", "method": "animate", "args": [[None], still]},
+                ],
+            }
+        ],
+        sliders=[
+            {
+                "active": steps - 1,
+                "x": 0.3,
+                "len": 0.7,
+                "y": -0.14,
+                "yanchor": "top",
+                "pad": {"t": 12},
+                "currentvalue": {"prefix": "step ", "xanchor": "right"},
+                "steps": [{"label": str(t), "method": "animate", "args": [[str(t)], still]} for t in range(steps)],
+            }
+        ],
+    )

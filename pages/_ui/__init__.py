@@ -1,0 +1,1 @@
+"""What the pages share; the only library code that imports streamlit."""

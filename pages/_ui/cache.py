@@ -1,0 +1,43 @@
+"""Cached calls into the core, for simulations only.
+
+These caches are shared by all users of a server, so private data never enter them: they are
+keyed on names, public settings and seeds, and bounded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from dpgrams_core import Dataset, Release, load_dataset, run
+from dpgrams_core.figures import DensityGrid, density_grid
+from dpgrams_core.sweeps import Cell, CellResult, run_cell
+
+Options = tuple[tuple[str, Any], ...]
+
+
+# Results are frozen and their arrays read-only, so one object can serve every session
+# (cache_data would pickle a million points on every call).
+@st.cache_resource(max_entries=12, show_spinner=False)
+def dataset(name: str, n: int, seed: int) -> Dataset:
+    """A synthetic data set."""
+    return load_dataset(name, n=n, seed=seed)
+
+
+@st.cache_resource(max_entries=400, show_spinner=False)
+def release(method: str, name: str, n: int, data_seed: int, seed: int, options: Options) -> Release:
+    """A simulated run."""
+    return run(method, dataset(name, n, data_seed), seed=seed, **dict(options))
+
+
+@st.cache_resource(max_entries=40, show_spinner=False)
+def kde(name: str, n: int, data_seed: int, kernel: str, bandwidth: float) -> DensityGrid:
+    """The plain KDE on a grid (not private; synthetic data only)."""
+    return density_grid(dataset(name, n, data_seed), kernel, bandwidth)
+
+
+@st.cache_resource(max_entries=2_000, show_spinner=False)
+def cell(wanted: Cell) -> CellResult:
+    """One point of a curve, with all its runs."""
+    return run_cell(wanted)

@@ -1,0 +1,82 @@
+"""The frame of every page: question, answer, problems and the guarantee card."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import streamlit as st
+
+from dpgrams_core.figures import short
+from dpgrams_core.privacy.accounting import price
+from dpgrams_core.results import Release
+
+ASSETS = Path(__file__).parents[2] / "assets"
+STATUS_COLOURS = {"proven": "green", "as published": "blue", "nominal": "orange", "none": "red"}
+STATUS_WORDS = {
+    "proven": "proven",
+    "as published": "as published: proof has a gap",
+    "nominal": "nominal: not a proof",
+    "none": "no privacy",
+}
+
+
+def open_page(question: str) -> None:
+    """Style and the question; every page calls it first (a deep link may skip app.py)."""
+    st.html(ASSETS / "style.css")
+    st.title(question)
+
+
+def problem(error: Exception) -> None:
+    """A setting that cannot be used: the sentence, and that the picture is the last good one."""
+    st.error(str(error), icon=":material/error:")
+
+
+def answer(text: str) -> None:
+    """The answer to the page's question, in one large sentence (HTML made by us, values escaped)."""
+    st.html(f'<p class="answer" data-testid="answer">{text}</p>')
+
+
+def guarantee_card(release: Release) -> None:
+    """epsilon, delta, its split, neighbours, status, why, and the noise beside what it hides."""
+    guarantee = release.guarantee
+    with st.container(border=True, key="guarantee_card"):
+        st.markdown("**Is the guarantee real?**")
+        st.badge(STATUS_WORDS[guarantee.status], color=STATUS_COLOURS[guarantee.status])
+        st.markdown(
+            f"ε = **{short(guarantee.epsilon)}**, δ = **{guarantee.delta:.0e}**, neighbours: {guarantee.neighbours} "
+            f"(one record changed, n public)"
+        )
+        stages = price(release.events, guarantee.delta).stages
+        if stages:
+            st.markdown("ε is spent on " + " + ".join(f"{name} {short(value)}" for name, value in stages) + ".")
+        st.markdown(guarantee.statement)
+        for caveat in guarantee.caveats:
+            st.caption(caveat)
+        _noise_beside_score(release)
+        st.caption(f"Simulation with seed {release.seed}: a real release has no seed.")
+
+
+def _noise_beside_score(release: Release) -> None:
+    size = release.diagnostics.score_size
+    noise = release.noise_scale
+    if size is None or noise is None:
+        return
+    largest = max(size, noise, 1e-300)
+    st.html(
+        f'<div class="bar-label">noise on each score coordinate: <b>{html.escape(short(noise))}</b></div>'
+        f'<div class="bar noise" style="width:{100 * noise / largest:.1f}%"></div>'
+        f'<div class="bar-label">size of the score it hides: <b>{html.escape(short(size))}</b></div>'
+        f'<div class="bar score" style="width:{100 * size / largest:.1f}%"></div>'
+    )
+    if noise > size:
+        ratio = short(noise / size) if size > 0 else "∞"
+        st.warning(f"Noise swamps the signal: it is {ratio} times the score. What you see is mostly noise.")
+    elif noise > size / 3:
+        st.info(f"The noise is {short(100 * noise / size)}% of the score: single steps are rough, their sum helps.")
+    share = release.diagnostics.clipped_share
+    if share is not None:
+        st.caption(
+            f"Score size: 90th percentile on the way. Clipped: {100 * share:.0f}% of the contributions. Both are read "
+            "off the simulated records and are not private."
+        )
