@@ -13,9 +13,9 @@ from dpgrams_core.errors import DataError
 STATUSES = ("proven", "as published", "nominal", "none")
 
 
-def frozen_array(value: Any) -> np.ndarray:
-    """A read-only float copy, so that a shared result cannot be changed by whoever holds it."""
-    array = np.array(value, dtype=float)
+def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
+    """A read-only copy, so that a shared result cannot be changed by whoever holds it."""
+    array = np.array(value, dtype=dtype)
     array.setflags(write=False)
     return array
 
@@ -50,9 +50,7 @@ class Dataset:
         if self.true_modes is not None:
             object.__setattr__(self, "true_modes", frozen_array(self.true_modes))
         if self.labels is not None:
-            labels = np.array(self.labels)
-            labels.setflags(write=False)
-            object.__setattr__(self, "labels", labels)
+            object.__setattr__(self, "labels", frozen_array(self.labels, None))
 
     @property
     def n(self) -> int:
@@ -90,6 +88,12 @@ class Diagnostics:
     score_size: float | None = None
     clipped_share: float | None = None
     labels: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("candidates", "utilities", "labels"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, frozen_array(value, None))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -127,15 +127,13 @@ def plan_cells(
     **options: Any,
 ) -> list[Cell]:
     """The cells of a sweep, checked, in the order in which they are run."""
+    for field, values in (("methods", methods), ("n", n), ("epsilon", epsilon)):
+        if not isinstance(values, Sized) or len(values) == 0:
+            raise SpecError(field, values, "give a list with at least one value")
     names = [methods] if isinstance(methods, str) else list(methods)
     one_of("dataset", dataset, DATASETS)
     for name in names:
         one_of("methods", name, METHODS)
-    for field, values in (("methods", names), ("n", n), ("epsilon", epsilon)):
-        if not isinstance(values, Sized):
-            raise SpecError(field, values, "give a list of values")
-        if len(values) == 0:
-            raise SpecError(field, list(values), "give at least one value")
     epsilons = [positive("epsilon", value) for value in epsilon]
     sizes = [whole("n", value, MIN_N, MAX_N) for value in n]
     runs, seed = whole("runs", runs, 1), whole("seed", seed, 0)
@@ -171,12 +169,13 @@ def stream_cells(cells: Sequence[Cell], executor: str = "serial") -> Iterator[Ce
         return
     context = multiprocessing.get_context("spawn")  # forking a threaded server is unsafe
     workers = max(1, min(len(cells), os.cpu_count() or 1))
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
-        try:
-            for future in as_completed([pool.submit(run_cell, cell) for cell in cells]):
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread)
+    try:
+        for future in as_completed([pool.submit(run_cell, cell) for cell in cells]):
+            yield future.result()
+    finally:
+        # Not "with": leaving it would shut down a second time and take the cancelling back.
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _one_thread() -> None:

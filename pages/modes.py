@@ -66,8 +66,7 @@ def curve(settings: ModesSettings) -> None:
         format_func="{:,}".format,
     )
     sizes = chosen or [settings.n]
-    if not st.toggle("Draw the curve", value=max(sizes) <= LIVE_LIMIT, key=f"draw_curve_{max(sizes) <= LIVE_LIMIT}"):
-        st.caption(f"Off: {RUNS} runs for each point. Switch it on to draw; switching it off stops it.")
+    if not show.wanted("curve", "Draw the curve", max(sizes), LIVE_LIMIT):
         return
     options = {name: value for name, value in settings.options if name != "epsilon"}
     cells = plan_cells(
@@ -86,14 +85,15 @@ def curve(settings: ModesSettings) -> None:
 def repeated_runs(settings: ModesSettings, data: Dataset, grid: DensityGrid, baseline: Release) -> None:
     """(e) Twenty private runs on one data set."""
     st.subheader("Was that luck? Twenty private runs on the same data")
-    if not st.toggle("Draw the runs", value=settings.n <= LIVE_LIMIT, key=f"draw_runs_{settings.n <= LIVE_LIMIT}"):
-        return
-    runs = [private_run(settings, settings.seed + i) for i in range(RUNS)]
-    show.chart(runs_chart(data, grid, runs, baseline), "runs")
+    if show.wanted("runs", "Draw the runs", settings.n, LIVE_LIMIT):
+        runs = [private_run(settings, settings.seed + i) for i in range(RUNS)]
+        show.chart(runs_chart(data, grid, runs, baseline), "runs")
 
 
 frame.open_page("What does privacy cost when you look for modes?")
 wished = modes_controls()
+if refused := state.refused_keys():
+    st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
 default = ModesSettings(dataset="four_corners", n=5_000, data_seed=0, seed=0, options=(("epsilon", 1.0),))
 try:
     private_run(wished, wished.seed)

@@ -154,8 +154,8 @@ def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: 
             _trails(path, len(path) - 1),
             _walkers(path, len(path) - 1),
             _marks(release.modes, "private modes", PRIVATE_MARK),
-            _marks(truth, "true modes", TRUTH_MARK),
             _marks(baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK),
+            _marks(truth, "true modes", TRUTH_MARK),
         ]
     )
     # Frames change the trails, the walkers and, before the last one, hide the merged modes.
@@ -210,15 +210,18 @@ def runs_chart(data: Dataset, grid: DensityGrid, runs: list[Release], baseline: 
         traces.append(_contours(coarse, levels=4).update(axes))
         for points, name, mark, size in (
             (release.modes, "private modes", PRIVATE_MARK, 10),
-            (truth, "true modes", TRUTH_MARK, 9),
-            (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 6),
+            (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 9),
+            (truth, "true modes", TRUTH_MARK, 7),
         ):
             trace = _marks(points, name, {**mark, "size": size})
             traces.append(trace.update({**axes, "showlegend": i == 0, "legendgroup": name}))
     figure = go.Figure(traces, layout)
     box = data.box
-    figure.update_xaxes(range=list(box[0]), showticklabels=False, showgrid=False, zeroline=False)
-    figure.update_yaxes(range=list(box[1]), showticklabels=False, showgrid=False, zeroline=False)
+    bare = {"showticklabels": False, "showgrid": False, "zeroline": False, "constrain": "domain"}
+    for i in range(len(runs)):
+        suffix = str(i + 1) if i else ""
+        figure.layout[f"xaxis{suffix}"].update(range=list(box[0]), **bare)
+        figure.layout[f"yaxis{suffix}"].update(range=list(box[1]), scaleanchor=f"x{suffix}", **bare)
     rates = recovery_rates(truth, [release.modes for release in runs])
     counts = np.rint(rates * len(runs)).astype(int)
     table = pd.DataFrame(
@@ -317,6 +320,8 @@ def _player(figure: go.Figure, steps: int) -> None:
         updatemenus=[
             {
                 "type": "buttons",
+                "showactive": False,
+                "bgcolor": "rgba(128,134,145,0.2)",
                 "direction": "left",
                 "x": 0,
                 "xanchor": "left",

@@ -13,10 +13,10 @@ NON_PRIVATE = "#0072B2"
 PRIVATE = "#E36C0A"
 QUIET = "rgba(128,134,145,0.55)"
 # Shades of the non-private colour: whatever is drawn in them was read off the records.
-NON_PRIVATE_SCALE = [[0.0, "rgba(0,114,178,0.06)"], [0.5, "rgba(0,114,178,0.45)"], [1.0, "rgba(0,60,110,0.95)"]]
+NON_PRIVATE_SCALE = [[0.0, "rgba(0,114,178,0.08)"], [1.0, "rgba(0,114,178,1)"]]
 
-TRUTH_MARK: dict[str, Any] = {"symbol": "star", "size": 15, "color": TRUTH, "line": {"width": 1, "color": "white"}}
-NON_PRIVATE_MARK: dict[str, Any] = {"symbol": "x-thin", "size": 12, "line": {"width": 3, "color": NON_PRIVATE}}
+TRUTH_MARK: dict[str, Any] = {"symbol": "star", "size": 12, "color": TRUTH, "line": {"width": 1, "color": "white"}}
+NON_PRIVATE_MARK: dict[str, Any] = {"symbol": "x-thin", "size": 15, "line": {"width": 3, "color": NON_PRIVATE}}
 PRIVATE_MARK: dict[str, Any] = {
     "symbol": "circle",
     "size": 16,
@@ -55,6 +55,6 @@ def short(value: float) -> str:
         return "∞"
     if value == 0:
         return "0"
-    if abs(value) >= 1000 or abs(value) < 0.001:
-        return f"{value:.2g}"
-    return f"{value:.3g}"
+    if abs(value) >= 1000:
+        return f"{float(f'{value:.3g}'):,.0f}" if abs(value) < 1e7 else f"{value:.1e}"
+    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.2g}"

@@ -61,7 +61,7 @@ def tradeoff_chart(results: Sequence[CellResult], cells: Sequence[Cell], current
         tickvals=epsilons,
         ticktext=[f"{value:g}" for value in epsilons],
     )
-    figure.update_yaxes(type="log", title="mean squared error (MSE)", dtick=1, exponentformat="power")
+    figure.update_yaxes(type="log", title="mean squared error (MSE)", dtick=1, tickformat=".4~g")
     sentence = _sentence(table, len(results), n_cells)
     columns = ["method", "n", "epsilon", "mse", "mse_se", "mse_per_true_mode", "found", "missed", "spurious"]
     shown = table[[*columns, "runs", "failures", "status"]] if len(table) else table

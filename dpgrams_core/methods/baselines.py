@@ -140,7 +140,7 @@ def mean_shift(data: Dataset, spec: MeanShiftSpec, noise: SimulationNoise) -> Re
     bandwidth = choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts)
     stride = math.ceil(data.n / MAX_STARTS)
     ends, labels = fast_mean_shift(data.points, bandwidth.value, data.points[::stride])
-    caveats = () if stride == 1 else (f"Started from every {stride}th record only.",)
+    caveats = () if stride == 1 else (f"Started from one record in {stride} only.",)
     if spec.n_modes is None:
         modes = merge(ends, bandwidth.value, None)
     else:

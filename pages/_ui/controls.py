@@ -1,7 +1,8 @@
-"""Widget groups that become settings. Every key is also the name in the URL."""
+"""Widget groups that become settings. The key of a control is also its name in the URL."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +12,20 @@ from dpgrams_core import DATASETS
 from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.specs import CALIBRATIONS
+from pages._ui import state
 
 SIZES = (50, 100, 200, 500, 700, 1_000, 1_200, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000)
 SIZES += (1_000_000,)
 EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
-DELTAS = tuple(10.0**-power for power in range(3, 13))
+DELTAS = tuple(float(f"1e-{power}") for power in range(3, 13))
 FACTORS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0)
 WIDTHS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0)
 CLIPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-BATCHES = ("auto", "10", "20", "50", "100", "200", "500", "1000", "2000", "5000", "10000", "50000", "100000", "1000000")
-KNOWN = ("unknown", "1", "2", "3", "4", "5", "6", "8", "10")
-CALIBRATION_WORDS = {
-    "experiments": "experiments (nominal)",
-    "theorem": "theorem (as published)",
-}
+BATCHES = ("auto", 1, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
+KNOWN = ("unknown", 1, 2, 3, 4, 5, 6, 8, 10)
+SHARES = tuple(range(5, 100, 5))
+CALIBRATION_WORDS = {"experiments": "experiments (nominal)", "theorem": "theorem (as published)"}
+LARGEST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,123 +52,136 @@ class ModesSettings:
 
 def modes_controls() -> ModesSettings:
     """The controls of the Modes page, in the sidebar."""
+    group = _Group()
     with st.sidebar:
-        dataset = st.selectbox(
+        dataset = group.choice(
             "Data set",
+            "dataset",
             list(DATASETS),
-            format_func=lambda name: DATASETS[name].title,
-            key="dataset",
-            bind="query-params",
-            help="A synthetic mixture of the paper, drawn afresh.",
+            "A synthetic mixture of the paper, drawn afresh.",
+            lambda name: DATASETS[name].title,
         )
         st.caption(DATASETS[dataset].description)
-        n = _steps("Records, n", SIZES, 5_000, "n", "How many people are in the data (n). Public.", "{:,}".format)
-        st.divider()
-        epsilon = _steps("Privacy budget, ε", EPSILONS, 1.0, "epsilon", "Smaller ε: more noise, less risk (ε).")
+        n = group.steps("Records, n", "n", SIZES, 5_000, "How many people are in the data (n). Public.")
+        epsilon = group.steps("Privacy budget, ε", "epsilon", EPSILONS, 1.0, "Smaller ε: more noise, less risk (ε).")
         st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
-        delta = _steps(
-            "Slack, δ",
-            DELTAS,
-            1e-6,
-            "delta",
-            "Chance that ε fails to hold (δ); keep it far below 1/n.",
-            "{:.0e}".format,
+        delta = group.steps("Slack, δ", "delta", DELTAS, 1e-6, "Chance that ε fails (δ); keep it far below 1/n.")
+        options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, **_bandwidth(group)}
+        options["clip_multiplier"] = group.steps(
+            "Clip multiplier", "clip", CLIPS, 1.0, "How far one record may pull (C* = multiplier · h^-(d+1))."
         )
-        options: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-        options |= _bandwidth()
-        options["clip_multiplier"] = _steps(
-            "Clip multiplier", CLIPS, 1.0, "clip", "How far one record may pull (C* = multiplier · h^-(d+1))."
-        )
-        batch = _steps(
-            "Minibatch size, m", BATCHES, "auto", "m", "Records looked at in each step (m); auto is n / log n.", str
+        batch = group.steps(
+            "Minibatch size, m", "m", BATCHES, "auto", "Records looked at in each step (m); auto is n / log n."
         )
         if batch != "auto":
-            options["batch_size"] = int(batch)
-        if st.button("New noise, same data", icon=":material/casino:", width="stretch", help="Draws the next seed."):
-            st.session_state["seed"] = int(st.session_state.get("seed") or 0) + 1
-        with st.expander("More settings"):
-            more, data_seed, seed = _more()
+            options["batch_size"] = batch
+        st.button(
+            "New noise, same data",
+            icon=":material/casino:",
+            width="stretch",
+            help="Draws the next seed.",
+            key="new_noise",
+            on_click=_next_seed,
+        )
+        with st.expander("More settings", key="more_settings"):
+            more, data_seed, seed = _more(group)
         options |= more
-    return ModesSettings(
-        dataset=dataset, n=int(n), data_seed=data_seed, seed=seed, options=tuple(sorted(options.items()))
-    )
+    group.switch("curve")
+    group.switch("runs")
+    state.write_url(group.keys)
+    return ModesSettings(dataset=dataset, n=n, data_seed=data_seed, seed=seed, options=tuple(sorted(options.items())))
 
 
-def _steps(label: str, values: Any, default: Any, key: str, help_text: str, words: Any = "{:g}".format) -> Any:
-    """A slider over fixed values (so a log scale is exact), bound to the URL."""
-    return st.select_slider(
-        label, options=values, value=default, format_func=words, key=key, help=help_text, bind="query-params"
-    )
+def _next_seed() -> None:
+    st.session_state["seed"] = (int(st.session_state.get("seed") or 0) + 1) % LARGEST_SEED
 
 
-def _bandwidth() -> dict[str, Any]:
+class _Group:
+    """Builds controls whose values live in the session and the URL, and remembers their keys."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def steps(self, label: str, key: str, values: tuple[Any, ...], default: Any, help_text: str) -> Any:
+        """A slider over fixed values, so that a log scale is exact."""
+        self._start(key, default, state.one_of_these(values))
+        return st.select_slider(label, values, format_func=written, key=key, help=help_text, persist_state="session")
+
+    def choice(self, label: str, key: str, values: list[str], help_text: str, words: Callable[[str], str]) -> str:
+        """A list to choose from; the first is the default."""
+        self._start(key, values[0], state.one_of_these(values))
+        return st.selectbox(label, values, format_func=words, key=key, help=help_text, persist_state="session")
+
+    def number(self, label: str, key: str, default: Any, kind: type, help_text: str, step: Any) -> Any:
+        """A number typed in; with the default None it may be left empty."""
+        if default is None:
+            self._start(key, None, state.number_within(kind, -1e9, 1e9))
+            # value=None is what lets the box be emptied again.
+            bounds: dict[str, Any] = {"value": None, "placeholder": "default"}
+        else:
+            self._start(key, default, state.number_within(kind, 0, LARGEST_SEED))
+            bounds = {"min_value": 0, "max_value": LARGEST_SEED}
+        return st.number_input(label, step=step, key=key, help=help_text, persist_state="session", **bounds)
+
+    def switch(self, key: str) -> None:
+        """The state of a switch that stands elsewhere on the page; on at first."""
+        self._start(key, True, state.one_of_these([True, False]))
+
+    def _start(self, key: str, default: Any, parse: Callable[[str], Any]) -> None:
+        self.keys.append(key)
+        state.start(key, default, parse)
+
+
+def written(value: Any) -> str:
+    """A value of a slider as people write it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.0e}".replace("e-0", "e-") if value < 0.005 else f"{value:g}"
+
+
+def _bandwidth(group: _Group) -> dict[str, Any]:
     titles = {**{name: rule.title for name, rule in BANDWIDTH_RULES.items()}, "value": "a value"}
-    rule = st.selectbox(
-        "Bandwidth, h",
-        list(titles),
-        format_func=titles.__getitem__,
-        key="bandwidth",
-        bind="query-params",
-        help="How wide each record is smeared out (h). Rules that read the data are not public.",
-    )
+    help_text = "How wide each record is smeared out (h). Rules that read the data are not public."
+    rule = group.choice("Bandwidth, h", "bandwidth", list(titles), help_text, titles.__getitem__)
     if rule == "value":
-        return {"bandwidth": _steps("h", WIDTHS, 1.0, "h", "The bandwidth itself (h), a public number.")}
-    factor = _steps("× bandwidth", FACTORS, 1.0, "h_scale", "Multiplies the rule's bandwidth; a public number.")
+        return {"bandwidth": group.steps("h", "h", WIDTHS, 1.0, "The bandwidth itself (h), a public number.")}
+    factor = group.steps("× bandwidth", "h_scale", FACTORS, 1.0, "Multiplies the rule's bandwidth; a public number.")
     return {"bandwidth": rule, "bandwidth_scale": factor}
 
 
-def _more() -> tuple[dict[str, Any], int, int]:
+def _more(group: _Group) -> tuple[dict[str, Any], int, int]:
     """The folded settings; an empty box means the default."""
-    calibration = st.selectbox(
+    calibration = group.choice(
         "Calibration",
-        CALIBRATIONS,
-        format_func=CALIBRATION_WORDS.__getitem__,
-        key="calibration",
-        bind="query-params",
-        help="Which noise is added, and so which guarantee the result has.",
+        "calibration",
+        list(CALIBRATIONS),
+        "Which noise is added, and so which guarantee the result has.",
+        CALIBRATION_WORDS.__getitem__,
     )
-    kernel = st.selectbox(
+    kernel = group.choice(
         "Kernel",
+        "kernel",
         list(KERNELS),
-        format_func=lambda name: KERNELS[name].title,
-        key="kernel",
-        bind="query-params",
-        help="The shape that each record is smeared into (K).",
+        "The shape that each record is smeared into (K).",
+        lambda name: KERNELS[name].title,
     )
-    known = _steps("Known number of modes", KNOWN, "unknown", "modes", "Ward merge to this count (M), if known.", str)
-    share = st.slider(
-        "Share of ε for the start, %",
-        min_value=5,
-        max_value=95,
-        value=30,
-        step=5,
-        key="share",
-        bind="query-params",
-        help="ε_init / ε: what the anchors may cost; the ascent gets the rest.",
-    )
-    steps = _blank("Steps, T", "steps", "Noisy ascent steps (T); empty: log n.", 1)
-    step_size = _blank("Step size, η", "eta", "Length of a step (η); empty: h², as mean shift.", 0.05)
-    starts = _blank("Starts, k", "starts", "Anchors drawn (k); more starts share the same ε_init.", 1)
-    radius = _blank("Suppression radius, ρ", "rho", "No two anchors closer than this (ρ_init); empty: box / 10.", 0.1)
-    seed = st.number_input(
-        "Seed of the noise", value=0, step=1, key="seed", bind="query-params", help="Same seed, same noise."
-    )
-    data_seed = st.number_input(
-        "Seed of the data", value=0, step=1, key="data_seed", bind="query-params", help="Same seed, same records."
-    )
+    known = group.steps("Known number of modes", "modes", KNOWN, "unknown", "Merge to this count (M), if known.")
+    share = group.steps("Share of ε for the start, %", "share", SHARES, 30, "ε_init / ε; the ascent gets the rest.")
     more: dict[str, Any] = {"calibration": calibration, "kernel": kernel, "init_fraction": share / 100}
     if known != "unknown":
-        more["n_modes"] = int(known)
-    for name, value in (("n_steps", steps), ("step_size", step_size), ("n_starts", starts)):
+        more["n_modes"] = known
+    for name, label, key, kind, help_text, step in (
+        ("n_steps", "Steps, T", "steps", int, "Noisy ascent steps (T); empty: log n.", 1),
+        ("step_size", "Step size, η", "eta", float, "Length of a step (η); empty: h², as mean shift.", 0.05),
+        ("n_starts", "Starts, k", "starts", int, "Anchors drawn (k); more starts share the same ε_init.", 1),
+        ("suppression_radius", "Suppression radius, ρ", "rho", float, "Anchors keep this apart (ρ_init).", 0.1),
+        ("init_bandwidth", "Grid spacing, h_DAP", "h_dap", float, "Public grid of candidates (h_DAP).", 0.1),
+    ):
+        value = group.number(label, key, None, kind, help_text, step)
         if value is not None:
             more[name] = value
-    if radius is not None:
-        more["suppression_radius"] = radius
-    return more, int(data_seed), int(seed)
-
-
-def _blank(label: str, key: str, help_text: str, step: Any) -> Any:
-    """A number that may be left empty."""
-    return st.number_input(
-        label, value=None, step=step, key=key, help=help_text, placeholder="default", bind="query-params"
-    )
+    seed = group.number("Seed of the noise", "seed", 0, int, "Same seed, same noise.", 1)
+    data_seed = group.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
+    return more, data_seed, seed

@@ -77,6 +77,6 @@ def _noise_beside_score(release: Release) -> None:
     share = release.diagnostics.clipped_share
     if share is not None:
         st.caption(
-            f"Score size: 90th percentile on the way. Clipped: {100 * share:.0f}% of the contributions. Both are read "
-            "off the simulated records and are not private."
+            f"Score size: the median over records. Clipped: {100 * share:.0f}% of the contributions. Both are read off "
+            "the simulated records and are not private."
         )

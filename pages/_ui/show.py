@@ -16,7 +16,7 @@ def chart(picture: Chart, key: str, title: str = "") -> None:
     """A chart, its sentence, and its table folded under it."""
     if title:
         st.subheader(title)
-    st.plotly_chart(picture.figure, key=key, config=CONFIG, alt=picture.sentence)
+    st.plotly_chart(picture.figure, key=f"{key}_chart", config=CONFIG, alt=picture.sentence)
     st.caption(picture.sentence)
     table(picture, key)
 
@@ -25,6 +25,20 @@ def table(picture: Chart, key: str) -> None:
     """The numbers of a chart."""
     with st.expander("Table", key=f"{key}_table"):
         st.dataframe(picture.table, hide_index=True, width="stretch")
+
+
+def wanted(key: str, label: str, n: int, limit: int) -> bool:
+    """Whether to draw something long: a switch, and one more click above ``limit`` records."""
+    if not st.toggle(label, key=key, persist_state="session"):
+        st.caption("Off. Switching it off stops it; what is already computed is kept.")
+        return False
+    agreed = f"_{key}_agreed_{n}"
+    if n > limit and not st.session_state.get(agreed):
+        st.caption(f"Many runs at n = {n:,} take a while; moving any control stops them.")
+        if not st.button("Start", key=f"{key}_start", icon=":material/play_arrow:"):
+            return False
+        st.session_state[agreed] = True
+    return True
 
 
 def live(steps: Iterable[int], total: int, draw: Callable[[], Chart], key: str, pause: float = 0.4) -> None:
@@ -39,7 +53,7 @@ def live(steps: Iterable[int], total: int, draw: Callable[[], Chart], key: str, 
         if done < total and time.monotonic() - drawn < pause:
             continue
         picture = draw()
-        picture_slot.plotly_chart(picture.figure, key=f"{key}_{count}", config=CONFIG, alt=picture.sentence)
+        picture_slot.plotly_chart(picture.figure, key=f"{key}_chart_{count}", config=CONFIG, alt=picture.sentence)
         text_slot.caption(picture.sentence)
         if done < total:
             bar_slot.progress(done / total, text=f"{done} of {total} points")

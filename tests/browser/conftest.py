@@ -1,0 +1,161 @@
+"""A real server and a real Chromium for the browser tests."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
+
+ROOT = Path(__file__).parents[2]
+SHOTS = Path(__file__).parent / "screenshots"
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """Address of a dashboard started as a user would start it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log_path = tmp_path_factory.mktemp("server") / "log.txt"
+    log = log_path.open("w")
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.fileWatcherType", "none"]  # a file saved during the tests must not reload half the code
+    process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(address + "/_stcore/health", timeout=1).close()
+            break
+        except OSError:
+            assert process.poll() is None, "the server ended before it answered"
+            time.sleep(0.2)
+    yield address
+    process.terminate()
+    process.wait(timeout=20)
+    log.close()
+    written = log_path.read_text()
+    assert "Traceback" not in written, written[-4000:]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if not Path(CHROMIUM).exists():
+        pytest.fail("Chromium is missing: install the Debian package 'chromium'.")
+    with sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Dashboard:
+    """One browser tab with the moves a user makes."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.address = address
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def open(self, query: str = "") -> Dashboard:
+        self.page.goto(f"{self.address}/{query}")
+        self.page.wait_for_selector("[data-testid=answer]", timeout=60_000)
+        return self.settle()
+
+    def settle(self) -> Dashboard:
+        """Wait until the script has run to its end and nothing failed.
+
+        A rerun starts a moment after the action, so quiet must be seen several times in a row.
+        """
+        quiet = 0
+        while quiet < 4:
+            self.page.wait_for_timeout(150)
+            idle = self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")
+            quiet = quiet + 1 if idle.count() else 0
+        assert self.page.locator("[data-testid=stException]").count() == 0
+        assert self.errors == []
+        return self
+
+    def answer(self) -> str:
+        return self.page.locator("[data-testid=answer]").inner_text()
+
+    def text(self) -> str:
+        return self.page.locator("[data-testid=stMain]").inner_text()
+
+    def slide(self, key: str, presses: int) -> Dashboard:
+        """Move a slider by arrow keys, as a keyboard user does."""
+        handle = self.page.locator(f".st-key-{key} input[type=range]")
+        handle.focus()
+        for _ in range(abs(presses)):
+            handle.press("ArrowRight" if presses > 0 else "ArrowLeft")
+        return self.settle()
+
+    def choose(self, key: str, words: str) -> Dashboard:
+        """Pick from a list by typing, as a keyboard user does."""
+        box = self.page.locator(f".st-key-{key} input").first
+        option = self.page.get_by_role("option", name=words, exact=False).first
+        for _ in range(3):  # a rerun that arrives late can close the list again
+            box.click()
+            box.fill(words)
+            try:
+                option.click(timeout=5_000)
+                break
+            except PlaywrightTimeout:
+                self.page.keyboard.press("Escape")
+        return self.settle()
+
+    def type_number(self, key: str, value: str) -> Dashboard:
+        box = self.page.locator(f".st-key-{key} input")
+        box.fill(value)
+        box.press("Enter")
+        return self.settle()
+
+    def unfold(self, key: str) -> Dashboard:
+        self.page.locator(f".st-key-{key} summary, .st-key-{key} button").first.click()
+        self.page.wait_for_timeout(300)
+        return self
+
+    def shoot(self, name: str) -> Path:
+        SHOTS.mkdir(exist_ok=True)
+        path = SHOTS / f"{name}.png"
+        self.page.screenshot(path=path)
+        assert path.stat().st_size > 5_000
+        return path
+
+
+@pytest.fixture
+def dashboard(server, browser):
+    """A fresh session at desktop width."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    yield Dashboard(context.new_page(), server)
+    context.close()
+
+
+@pytest.fixture
+def make_dashboard(server, browser):
+    """Sessions of any width and colour scheme."""
+    contexts = []
+
+    def make(width: int = 1280, scheme: str = "light") -> Dashboard:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        return Dashboard(context.new_page(), server)
+
+    yield make
+    for context in contexts:
+        context.close()

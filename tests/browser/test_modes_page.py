@@ -1,0 +1,215 @@
+"""The Modes page in a real browser: every control, the player, the live curve, deep links."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+# key, arrow presses, expected value in the URL: every slider of the sidebar.
+SLIDERS = [
+    ("n", -2, "1200"),
+    ("epsilon", -2, "0.5"),
+    ("delta", 1, "1e-07"),
+    ("h_scale", 2, "1.2"),
+    ("clip", -2, "0.5"),
+    ("m", 6, "200"),
+]
+FOLDED_SLIDERS = [("modes", 4, "4"), ("share", 2, "40")]
+FOLDED_NUMBERS = [("steps", "12"), ("eta", "0.5"), ("starts", "12"), ("rho", "5"), ("h_dap", "0.9"), ("seed", "7")]
+
+
+QUIET = "curve=off&runs=off"  # the tests of single controls need not draw the long charts
+
+
+def in_url(dashboard) -> dict[str, str]:
+    return {key: values[0] for key, values in parse_qs(urlparse(dashboard.page.url).query).items()}
+
+
+def test_first_screen_answers_before_it_asks(dashboard):
+    dashboard.open()
+    answer = dashboard.answer()
+    assert "At ε = 1" in answer
+    assert "found" in answer
+    assert "without privacy" in answer
+    card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
+    for words in ("nominal", "ε = 1", "δ = 1e-06", "replace-one", "start (DAP) 0.3", "ascent 0.7", "noise"):
+        assert words in card
+    dashboard.shoot("modes_first_screen")
+
+
+def test_every_slider_changes_the_answer_and_the_url(dashboard):
+    dashboard.open(f"?{QUIET}")
+    for key, presses, expected in SLIDERS:
+        before = dashboard.text()
+        dashboard.slide(key, presses)
+        assert in_url(dashboard)[key] == expected
+        assert dashboard.text() != before, f"moving {key} changed nothing on the page"
+    dashboard.shoot("modes_after_sliders")
+
+
+def test_every_folded_control_changes_the_page(dashboard):
+    dashboard.open(f"?n=1000&{QUIET}")
+    dashboard.unfold("more_settings")
+    for key, presses, expected in FOLDED_SLIDERS:
+        before = dashboard.text()
+        dashboard.slide(key, presses)
+        assert in_url(dashboard)[key] == expected
+        assert dashboard.text() != before
+    for key, value in FOLDED_NUMBERS:
+        before = dashboard.text()
+        dashboard.type_number(key, value)
+        assert in_url(dashboard)[key] == value
+        assert dashboard.text() != before, f"typing {key} changed nothing on the page"
+    before = dashboard.answer()
+    dashboard.type_number("data_seed", "3")
+    assert dashboard.answer() != before
+    dashboard.shoot("modes_folded_controls")
+
+
+def test_choices_of_data_bandwidth_kernel_and_calibration(dashboard):
+    dashboard.open(f"?n=1000&{QUIET}")
+    dashboard.choose("dataset", "Five t-bumps")
+    assert "of 5" in dashboard.answer()
+    dashboard.choose("bandwidth", "Silverman")
+    assert "comes from the records" in dashboard.text()
+    dashboard.choose("bandwidth", "a value").slide("h", -2)
+    assert "bandwidth h = 0.8" in dashboard.text()
+    dashboard.unfold("more_settings")
+    dashboard.choose("kernel", "order-4 Gaussian")
+    dashboard.choose("calibration", "theorem")
+    card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
+    assert "as published" in card
+    assert "Noise swamps the signal" in card
+    # The Legendre kernel has no theorem noise: a sentence, and the last good picture stays.
+    answer = dashboard.answer()
+    dashboard.choose("kernel", "Legendre")
+    assert "jumps at its edge" in dashboard.text()
+    assert dashboard.answer() == answer
+    dashboard.choose("calibration", "experiments")
+    assert "jumps at its edge" not in dashboard.text()
+    dashboard.shoot("modes_legendre")
+
+
+def test_new_noise_keeps_the_data(dashboard):
+    dashboard.open(f"?{QUIET}")
+    before = dashboard.answer()
+    plain = before.split("against")[1]
+    dashboard.page.locator(".st-key-new_noise button").first.click()
+    dashboard.settle()
+    assert in_url(dashboard)["seed"] == "1"
+    assert dashboard.answer() != before
+    assert dashboard.answer().split("against")[1].split(" ")[1] == plain.split(" ")[1]
+
+
+def test_bad_values_give_a_sentence_and_keep_the_last_good_picture(dashboard):
+    dashboard.open(f"?n=1000&m=1000&{QUIET}")
+    answer = dashboard.answer()
+    dashboard.slide("m", 4)
+    assert "batch_size = 20000 is not allowed: it must be between 1 and n = 1000." in dashboard.text()
+    assert dashboard.answer() == answer
+    dashboard.slide("m", -4)
+    assert "not allowed" not in dashboard.text()
+    dashboard.unfold("more_settings")
+    for key, value, words in (
+        ("steps", "0", "n_steps = 0"),
+        ("eta", "-1", "step_size = -1"),
+        ("starts", "-3", "n_starts = -3"),
+        ("rho", "0", "suppression_radius = 0"),
+        ("h_dap", "0.001", "may have 200,000"),
+    ):
+        dashboard.type_number(key, value)
+        assert words in dashboard.text()
+        assert dashboard.answer() == answer
+        dashboard.type_number(key, "")
+        assert "not allowed" not in dashboard.text()
+    dashboard.shoot("modes_bad_input_recovered")
+
+
+def test_deep_link_restores_everything_and_a_mangled_one_falls_back(dashboard):
+    query = "?dataset=t_mixture&n=2000&epsilon=5&delta=1e-05&clip=2&m=500&modes=5&share=40&seed=3&starts=12&" + QUIET
+    dashboard.open(query)
+    first = dashboard.answer()
+    assert "of 5" in first
+    assert "At ε = 5" in first
+    assert "minibatch m = 500" in dashboard.text()
+    assert "k = 12 starts" in dashboard.text()
+    dashboard.open(query)
+    assert dashboard.answer() == first
+    dashboard.open("?epsilon=frog&n=77&seed=-1&kernel=%00&unknown=1&" + QUIET)
+    assert "At ε = 1" in dashboard.answer()
+    note = dashboard.text()
+    assert "cannot be used" in note
+    for key in ("epsilon", "n", "seed", "kernel"):
+        assert key in note
+
+
+def test_ascent_plays_step_by_step(dashboard):
+    dashboard.open(f"?n=1000&{QUIET}")
+    chart = dashboard.page.locator(".st-key-contours_chart .js-plotly-plot")
+    chart.scroll_into_view_if_needed()
+    label = chart.locator(".slider-label").first
+    assert label.text_content() == "step 7"
+    chart.locator(".updatemenu-button").first.click()
+    seen = set()
+    for _ in range(80):
+        seen.add(label.text_content())
+        dashboard.page.wait_for_timeout(50)
+    assert len(seen) >= 4, f"the ascent did not move: {seen}"
+    chart.locator(".updatemenu-button").nth(1).click()
+    dashboard.shoot("modes_playing")
+
+
+def test_live_curve_fills_in_and_can_be_stopped(dashboard):
+    page = dashboard.page
+    page.goto(dashboard.address + "/?n=20000&seed=11&clip=1.5")
+    page.wait_for_selector("text=points so far", timeout=60_000)
+    toggle = page.locator(".st-key-curve label")
+    toggle.scroll_into_view_if_needed()
+    toggle.click()
+    dashboard.settle()
+    assert "what is already computed is kept" in dashboard.text()
+    assert in_url(dashboard)["curve"] == "off"
+    toggle.click()
+    dashboard.settle()
+    assert "points so far" not in dashboard.text()
+    assert "Means of 20 runs on fresh data" in dashboard.text()
+    dashboard.shoot("modes_curve")
+
+
+def test_large_n_waits_for_a_click(dashboard):
+    dashboard.open("?n=200000")
+    text = dashboard.text()
+    assert "Many runs at n = 200,000 take a while" in text
+    assert "private runs:" not in text
+    dashboard.page.locator(".st-key-runs_start button").first.click()
+    dashboard.settle()
+    assert "private runs:" in dashboard.text()
+
+
+def test_every_chart_has_a_sentence_and_a_table(dashboard):
+    dashboard.open("?n=1000")
+    page = dashboard.page
+    for key in ("contours", "surface", "anchors", "curve", "runs"):
+        dashboard.unfold(f"{key}_table")
+        table = page.locator(f".st-key-{key}_table [data-testid=stDataFrame]")
+        table.wait_for(timeout=20_000)
+    assert page.locator(".js-plotly-plot").count() == 5
+    text = dashboard.text()
+    for words in (
+        "private modes after",
+        "plain kernel density",
+        "anchors drawn from",
+        "Means of 20 runs",
+        "private runs",
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light"), (390, "dark")])
+def test_other_widths_and_dark_mode(make_dashboard, width, scheme):
+    dashboard = make_dashboard(width, scheme).open("?n=1000&calibration=theorem")
+    assert dashboard.page.evaluate("document.documentElement.scrollWidth") <= width
+    dashboard.shoot(f"modes_{width}_{scheme}")
