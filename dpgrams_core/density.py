@@ -57,7 +57,7 @@ def naive_clipped_score(kernel: Kernel, data: Array, at: Array, h: float, clip: 
     for row, x in enumerate(at):
         for record in data:
             gradient, floor = kernel.gradient((x - record) / h) / h ** (d + 1), max(density[row], _TINY)
-            size = float(np.linalg.norm(gradient))
+            size = math.hypot(*gradient)
             cut = size > clip * floor  # as |q_i| > clip, but without dividing by almost nothing
             clipped += cut
             score[row] += (gradient / size * clip if cut else gradient / floor) / m
@@ -87,7 +87,8 @@ def clipped_score(kernel: Kernel, data: Array, at: Array, h: float, clip: float)
                 score += weights @ records - at * weights.sum(axis=1)[:, None]
             else:
                 q = kernel.gradient((at[:, None, :] - records[None, :, :]) / h)
-                direction_size = np.linalg.norm(q, axis=-1)
+                # Not the root of summed squares: those of a far record underflow, and it would pass the clip.
+                direction_size = np.hypot.reduce(np.abs(q), axis=-1)
                 factor = np.minimum(1 / (h ** (d + 1) * density), _HUGE)[:, None]  # 0 * inf would not be a number
                 cut = direction_size * factor > clip
                 safe = np.where(direction_size > 0, direction_size, 1.0)

@@ -29,6 +29,7 @@ from dpgrams_core.metrics import score
 from dpgrams_core.specs import make_spec
 
 EXECUTORS = ("serial", "processes")
+MAX_RUNS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +137,7 @@ def plan_cells(
         one_of("methods", name, METHODS)
     epsilons = [positive("epsilon", value) for value in epsilon]
     sizes = [whole("n", value, MIN_N, MAX_N) for value in n]
-    runs, seed = whole("runs", runs, 1), whole("seed", seed, 0)
+    runs, seed = whole("runs", runs, 1, MAX_RUNS), whole("seed", seed, 0)
     known = {name: {item.name for item in fields(METHODS[name].spec)} for name in names}
     for option, value in options.items():
         if not any(option in fields_ for fields_ in known.values()):

@@ -1,0 +1,104 @@
+"""What all test layers share: one seed from the environment, and a stated rate of false alarms."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from dpgrams_core import Dataset, SpecError, load_dataset
+from dpgrams_core.privacy.noise import SimulationNoise
+
+# Random inputs differ from run to run on purpose: a property must hold for all of them.
+settings.register_profile(
+    "core", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("core")
+
+
+@pytest.fixture(scope="session")
+def seed():
+    """DPGRAMS_TEST_SEED, or a fixed number; every test must hold for any value."""
+    return int(os.environ.get("DPGRAMS_TEST_SEED", "20250611"))
+
+
+@pytest.fixture
+def rng(seed, request):
+    """A generator of this test's own, so that no two tests share their draws."""
+    return np.random.default_rng([seed, zlib.crc32(request.node.nodeid.encode())])
+
+
+@pytest.fixture(scope="session")
+def flake_rate():
+    """The chance, for one statistical test and any one seed, that correct code is called wrong."""
+    return 1e-6
+
+
+@pytest.fixture(scope="session")
+def certain():
+    """A p-value below this means that a test surely sees a wrong scale: its power is not luck."""
+    return 1e-12
+
+
+@pytest.fixture
+def noise(seed, request):
+    """Simulation noise of this test's own."""
+    return SimulationNoise(zlib.crc32(f"{seed}/{request.node.nodeid}".encode()))
+
+
+@pytest.fixture(scope="session")
+def corners(seed):
+    """Three hundred records of the four corners; read-only, so one copy serves all tests."""
+    return load_dataset("four_corners", n=300, seed=seed)
+
+
+@pytest.fixture(scope="session")
+def table():
+    """A maker of small data sets: ``table(points, box)``."""
+
+    def make(points, box=None, **more):
+        points = np.asarray(points, dtype=float)
+        box = [(-10.0, 10.0)] * points.shape[1] if box is None else box
+        return Dataset(**{"name": "table", "kind": "modes", "points": points, "box": box, **more})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def refused():
+    """``refused(call, field, value, *words)``: a SpecError whose sentence holds all of these."""
+
+    def check(call, field, value, *words):
+        with pytest.raises(SpecError) as caught:
+            call()
+        message = str(caught.value)
+        assert caught.value.field == field
+        for word in (field, repr(value), *words):
+            assert word in message
+        return message
+
+    return check
+
+
+@pytest.fixture
+def nothing_drawn(monkeypatch):
+    """Any privacy randomness drawn in this test is an error."""
+
+    def drawn(*_, **__):
+        raise AssertionError("privacy randomness was drawn before the refusal")
+
+    for name in ("gumbel_argmax", "correlated_gaussian", "batch"):
+        monkeypatch.setattr(SimulationNoise, name, drawn)
+
+
+@pytest.fixture
+def without_noise(monkeypatch):
+    """Replace the Gaussian noise by zeros: what is left is the exact score."""
+
+    def zeros(self, correlation, scale, columns):
+        return np.zeros((len(correlation), columns))
+
+    monkeypatch.setattr(SimulationNoise, "correlated_gaussian", zeros)

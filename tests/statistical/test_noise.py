@@ -1,0 +1,115 @@
+"""The law of the noise: the right scale is accepted, two thirds and three halves of it are rejected."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.spatial.distance import cdist
+
+from dpgrams_core.privacy.noise import SimulationNoise
+
+SCALE = 0.37
+RUNS = 4_000
+STARTS = np.array([[0.0, 0.0], [0.3, 0.1], [1.0, -0.5], [1.1, -0.4], [4.0, 4.0]])
+CORRELATION = np.exp(-cdist(STARTS, STARTS) / 0.8)
+
+
+class TestCorrelatedGaussian:
+    @pytest.fixture
+    def drawn(self, noise):
+        return np.stack([noise.correlated_gaussian(CORRELATION, SCALE, 2) for _ in range(RUNS)])
+
+    def test_the_right_covariance_is_accepted(self, drawn, pvalues, flake_rate):
+        found = pvalues(drawn, CORRELATION, SCALE)
+        assert min(found.values()) > flake_rate / len(found), found
+
+    @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
+    def test_a_wrong_scale_is_rejected(self, factor, drawn, pvalues, certain):
+        found = pvalues(drawn, CORRELATION, factor * SCALE)
+        assert found["size"] < certain
+        assert found["law"] < certain
+
+    @pytest.mark.parametrize("wrong", [np.eye(5), np.exp(-(cdist(STARTS, STARTS) ** 2) / (2 * 0.8**2)), CORRELATION**2])
+    def test_a_wrong_correlation_is_rejected(self, wrong, drawn, pvalues, certain):
+        # No correlation at all; the RBF of the authors' code; the exponential kernel of half the bandwidth.
+        assert min(pvalues(drawn, wrong, SCALE).values()) < certain
+
+    def test_columns_that_share_their_noise_are_rejected(self, drawn, pvalues, certain):
+        copied = drawn[:, :, [0, 0]]
+        assert pvalues(copied, CORRELATION, SCALE)["columns"] < certain
+
+    def test_coinciding_starts_get_the_same_noise(self, noise, flake_rate):
+        twice = np.repeat(STARTS, 2, axis=0)
+        correlation = np.exp(-cdist(twice, twice) / 0.8)  # singular
+        drawn = np.stack([noise.correlated_gaussian(correlation, SCALE, 2) for _ in range(500)])
+        np.testing.assert_allclose(drawn[:, 0::2], drawn[:, 1::2], atol=1e-6 * SCALE)
+        total = float((drawn[:, 0] ** 2).sum()) / SCALE**2  # and its size is not halved or doubled by that
+        law = stats.chi2(1000)
+        assert 2 * min(law.cdf(total), law.sf(total)) > flake_rate
+
+    def test_all_starts_in_one_place(self, noise):
+        drawn = noise.correlated_gaussian(np.ones((4, 4)), SCALE, 3)
+        np.testing.assert_allclose(drawn, np.tile(drawn[0], (4, 1)), atol=1e-6)
+        assert np.ptp(drawn[0]) > 0  # the columns differ
+
+    def test_draws_are_independent_from_round_to_round(self, drawn, flake_rate):
+        first, later = drawn[:-1, 0, 0] / SCALE, drawn[1:, 0, 0] / SCALE
+        assert 2 * stats.norm.sf(abs(float(first @ later)) / np.sqrt(len(first))) > flake_rate
+
+
+class TestGumbelArgmax:
+    def frequencies(self, noise, log_weights, runs=6_000):
+        picks = [noise.gumbel_argmax(np.array(log_weights)) for _ in range(runs)]
+        return np.bincount(picks, minlength=len(log_weights))
+
+    def test_the_frequencies_are_those_of_the_weights(self, noise, flake_rate, certain):
+        weights = np.array([1.0, 2.0, 5.0, 0.5])
+        counts = self.frequencies(noise, np.log(weights))
+        assert stats.chisquare(counts, counts.sum() * weights / weights.sum()).pvalue > flake_rate
+        for power in (2 / 3, 3 / 2):
+            wrong = weights**power
+            assert stats.chisquare(counts, counts.sum() * wrong / wrong.sum()).pvalue < certain
+
+    @pytest.mark.parametrize("base", [1e6, -1e6, 0.0])
+    def test_huge_log_weights_do_not_overflow(self, base, noise, flake_rate):
+        counts = self.frequencies(noise, [base, base + np.log(3.0), -np.inf, base - 2000.0])
+        assert counts[2] == counts[3] == 0
+        assert stats.chisquare(counts[:2], counts.sum() * np.array([0.25, 0.75])).pvalue > flake_rate
+
+    def test_a_single_open_candidate_is_always_chosen(self, noise):
+        assert {noise.gumbel_argmax(np.array([-np.inf, 3.0, -np.inf])) for _ in range(50)} == {1}
+
+
+class TestBatch:
+    N, SIZE, RUNS = 40, 12, 5_000
+
+    def inclusion_pvalue(self, counts):
+        """Chi-square of inclusion counts under sampling without replacement (covariances are known)."""
+        share = self.SIZE / self.N
+        square = ((counts - self.RUNS * share) ** 2).sum() / (self.RUNS * share * (1 - share)) * (self.N - 1) / self.N
+        return stats.chi2(self.N - 1).sf(float(square))
+
+    def test_every_record_is_equally_likely(self, noise, flake_rate):
+        rows = [noise.batch(self.N, self.SIZE) for _ in range(self.RUNS)]
+        assert all(len(set(batch.tolist())) == self.SIZE for batch in rows)
+        counts = np.bincount(np.concatenate(rows), minlength=self.N)
+        assert self.inclusion_pvalue(counts) > flake_rate
+        # Pairs too: neighbours in the table are together as often as any two records.
+        together = sum({0, 1} <= set(batch.tolist()) for batch in rows)
+        chance = self.SIZE * (self.SIZE - 1) / (self.N * (self.N - 1))
+        assert stats.binomtest(together, self.RUNS, chance).pvalue > flake_rate
+
+    def test_a_biased_draw_would_be_seen(self, rng, certain):
+        weights = np.linspace(0.8, 1.2, self.N) / self.N
+        rows = [rng.choice(self.N, self.SIZE, replace=False, p=weights) for _ in range(self.RUNS)]
+        assert self.inclusion_pvalue(np.bincount(np.concatenate(rows), minlength=self.N)) < certain
+
+    def test_the_whole_data_set_is_taken_as_it_is(self, noise):
+        assert noise.batch(7, 7).tolist() == list(range(7))
+
+    def test_one_seed_gives_one_stream(self, seed):
+        one, two = SimulationNoise(seed), SimulationNoise(seed)
+        assert one.door == "simulation"
+        assert np.array_equal(one.batch(100, 10), two.batch(100, 10))
+        assert one.gumbel_argmax(np.zeros(50)) == two.gumbel_argmax(np.zeros(50))
