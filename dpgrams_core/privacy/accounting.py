@@ -11,7 +11,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dpgrams_core.privacy.events import Event, ExponentialDraws, SubsampledGaussianRounds
+from scipy.optimize import brentq
+
+from dpgrams_core.privacy.calibration import gaussian_delta
+from dpgrams_core.privacy.events import Event, ExponentialDraws, GaussianRelease, SubsampledGaussianRounds
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,17 @@ def gaussian_rounds_epsilon(event: SubsampledGaussianRounds, delta: float) -> fl
     return max(linear, quadratic)
 
 
+def gaussian_epsilon(event: GaussianRelease, delta: float) -> float:
+    """The least epsilon of one Gaussian release at a given delta: the inverse of the exact curve."""
+    multiplier = event.noise_scale / event.sensitivity
+    if gaussian_delta(0.0, multiplier) <= delta:
+        return 0.0
+    high = 1.0
+    while gaussian_delta(high, multiplier) > delta:
+        high *= 2
+    return float(brentq(lambda epsilon: gaussian_delta(epsilon, multiplier) - delta, 0.0, high, xtol=1e-13))
+
+
 def price(events: Iterable[Event], delta: float) -> Price:
     """Total cost at a given delta.
 
@@ -55,6 +69,9 @@ def price(events: Iterable[Event], delta: float) -> Price:
     for event in events:
         if isinstance(event, ExponentialDraws):
             stages.append(("start (DAP)", event.count * event.epsilon_each))
+        elif isinstance(event, GaussianRelease):
+            stages.append(("the release", gaussian_epsilon(event, delta)))
+            spent_delta = delta
         else:
             stages.append(("ascent", gaussian_rounds_epsilon(event, delta)))
             spent_delta = delta

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+from dpgrams_core.checks import between, positive
 from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import KernelConstants
 
@@ -66,3 +70,33 @@ def published_sigma(sensitivity: float, *, epsilon: float, delta: float, n: int,
     epsilon_iter = round_epsilon(epsilon, delta, n, batch_size, rounds)
     epsilon_0 = math.log1p(n * math.expm1(epsilon_iter) / batch_size)
     return sensitivity / batch_size / epsilon_0 * math.sqrt(2 * math.log(inside))
+
+
+def gaussian_delta(epsilon: float, multiplier: float) -> float:
+    """The least delta at which Gaussian noise of ``multiplier`` times the sensitivity is (epsilon, delta)-DP.
+
+    Exact, not a bound (Balle & Wang 2018, theorem 8).
+
+    >>> gaussian_delta(1.0, 4.2247) < 1.001e-6
+    True
+    """
+    half, tail = 0.5 / multiplier, epsilon * multiplier
+    # exp(epsilon) Phi(-half - tail) in logarithms: exp(epsilon) alone overflows for large epsilon.
+    return float(ndtr(half - tail) - math.exp(epsilon + float(log_ndtr(-half - tail))))
+
+
+def gaussian_multiplier(epsilon: float, delta: float) -> float:
+    """z(epsilon, delta): the least noise, in units of the sensitivity, of one Gaussian release.
+
+    >>> round(gaussian_multiplier(1.0, 1e-6), 4)
+    4.2247
+    """
+    positive("epsilon", epsilon)
+    between("delta", delta, 0, 1)
+    low, high = 1e-6, 1.0
+    while gaussian_delta(epsilon, high) > delta:
+        low, high = high, high * 2
+    while gaussian_delta(epsilon, low) < delta:
+        low /= 2
+    root = float(brentq(lambda z: gaussian_delta(epsilon, z) - delta, low, high, xtol=1e-13, rtol=1e-12))
+    return root * (1 + 1e-11)  # on the safe side of the root

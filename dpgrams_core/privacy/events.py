@@ -33,4 +33,15 @@ class SubsampledGaussianRounds:
     sensitivity_proven: bool
 
 
-Event = ExponentialDraws | SubsampledGaussianRounds
+@dataclass(frozen=True, kw_only=True)
+class GaussianRelease:
+    """One release of all records with independent Gaussian noise of standard deviation ``noise_scale``.
+
+    ``sensitivity`` is the proven Euclidean change of the released vector when one record is replaced.
+    """
+
+    sensitivity: float
+    noise_scale: float
+
+
+Event = GaussianRelease | ExponentialDraws | SubsampledGaussianRounds

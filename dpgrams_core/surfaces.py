@@ -1,0 +1,215 @@
+"""A released surface: a noisy kernel sum that may be evaluated anywhere, smoothed, saved and sampled.
+
+For f(x) = sum_i k_h(x, X_i) with k_h(x, y) = exp(-|x - y|^2 / 2h^2), let V be the span of k_h(., g) over
+the nodes g of a public tensor grid.  V is a tensor product, so it has an orthonormal basis (in the
+RKHS of k_h) of products a_r(x_1) b_s(x_2) ..., with, for each axis,
+
+    a(x) = Lambda^(-1/2) U^T k_h(nodes, x),      k_h(nodes, nodes) = U Lambda U^T.
+
+The coefficients of the projection of f on V are sum_i a_r(X_i1) b_s(X_i2) ...: a sum over records.
+Projection shortens, so replacing a record moves them by at most |k_h(., X) - k_h(., X')| <= sqrt(2).
+What leaves is those coefficients plus independent N(0, sigma^2); everything in this file is
+post-processing of them.  Directions with eigenvalues below rounding are dropped: no noise would
+cover what they carry.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dpgrams_core.checks import box_of, positive
+from dpgrams_core.errors import DataError, SpecError
+
+Array = np.ndarray
+SPACING = 0.4  # of the bandwidth; the projection then loses less than 1e-3 of a record's kernel
+PADDING = 1.0  # bandwidths beyond the box, so that records at its edge are represented as well
+EIGENVALUE_FLOOR = 1e-10
+MAX_COEFFICIENTS = 2_000_000
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class AxisBasis:
+    """The orthonormal functions a_1, ..., a_r of one axis."""
+
+    nodes: Array  # (g,)
+    whitening: Array  # (r, g): Lambda^(-1/2) U^T
+    bandwidth: float
+
+    def values(self, x: Array, bandwidth: float | None = None, derivative: int = 0) -> Array:
+        """a_r(x), or its derivative, shape (r, k); smoothed to a larger bandwidth where one is given.
+
+        Smoothing convolves with a Gaussian of variance bandwidth^2 - h^2, which turns k_h into
+        (h / bandwidth) k_bandwidth along each axis.
+        """
+        width = self.bandwidth if bandwidth is None else bandwidth
+        u = (x[None, :] - self.nodes[:, None]) / width
+        kernel = np.exp(-0.5 * u * u) * (self.bandwidth / width)
+        if derivative == 1:
+            kernel *= -u / width
+        elif derivative == 2:
+            kernel *= (u * u - 1) / width**2
+        return self.whitening @ kernel
+
+
+def axis_basis(low: float, high: float, bandwidth: float) -> AxisBasis:
+    """The basis of one axis of a public box."""
+    low, high = low - PADDING * bandwidth, high + PADDING * bandwidth
+    count = math.ceil((high - low) / (SPACING * bandwidth)) + 1
+    nodes = np.linspace(low, high, count)
+    gram = np.exp(-0.5 * ((nodes[:, None] - nodes[None, :]) / bandwidth) ** 2)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > EIGENVALUE_FLOOR * values[-1]
+    return AxisBasis(nodes, (vectors[:, kept] / np.sqrt(values[kept])).T, bandwidth)
+
+
+def box_bases(box: Array, bandwidth: float) -> tuple[AxisBasis, ...]:
+    """One basis per axis, bounded in size before anything is computed."""
+    sides = (box[:, 1] - box[:, 0]) / bandwidth + 2 * PADDING
+    size = float(np.prod(np.ceil(sides / SPACING) + 1))
+    if size > MAX_COEFFICIENTS:
+        factor = (size / MAX_COEFFICIENTS) ** (1 / len(box))
+        raise SpecError(
+            "bandwidth",
+            bandwidth,
+            f"the released grid would have {size:,.0f} numbers and may have {MAX_COEFFICIENTS:,}; "
+            f"a bandwidth of at least {bandwidth * factor * 1.1:.3g} fits this box",
+        )
+    return tuple(axis_basis(low, high, bandwidth) for low, high in box)
+
+
+def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = 20_000) -> Array:
+    """sum_i a_r(X_i1) b_s(X_i2) ..., exactly, in one pass over chunks of records.
+
+    Sensitivity: replacing one record changes the result by at most sqrt(2) in Euclidean norm, for any
+    records inside or outside the box (see the head of this file).
+    """
+    total = np.zeros([len(basis.whitening) for basis in bases])
+    for start in range(0, len(points), chunk):
+        block = points[start : start + chunk]
+        factors = [basis.values(block[:, j]) for j, basis in enumerate(bases)]
+        if len(factors) == 1:
+            total += factors[0].sum(axis=1)
+        elif len(factors) == 2:
+            total += factors[0] @ factors[1].T
+        else:
+            pairs = np.einsum("an,bn->abn", factors[0], factors[1]).reshape(-1, len(block))
+            total += (pairs @ factors[2].T).reshape(total.shape)
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedSurface:
+    """The noisy coefficients with the public facts needed to use them. All of it may be published."""
+
+    coefficients: Array
+    box: Array
+    bandwidth: float
+    noise_scale: float
+    n: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "box", box_of(self.box))
+        object.__setattr__(self, "_bases", box_bases(self.box, self.bandwidth))
+        expected = tuple(len(basis.whitening) for basis in self.bases)
+        if self.coefficients.shape != expected:
+            raise DataError("The surface's coefficients do not fit its box and bandwidth.")
+
+    @property
+    def bases(self) -> tuple[AxisBasis, ...]:
+        """One basis per axis, rebuilt from the box and the bandwidth."""
+        return self._bases  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes."""
+        return len(self.box)
+
+    def value(self, x: Array, bandwidth: float | None = None) -> Array:
+        """The noisy kernel sum at x (k, d); about n p(x) (2 pi)^(d/2) h^d."""
+        return self._contract(x, self._width(bandwidth), (0,) * self.dimension)
+
+    def gradient(self, x: Array, bandwidth: float | None = None) -> Array:
+        """Gradient of ``value``, (k, d)."""
+        width = self._width(bandwidth)
+        columns = [
+            self._contract(x, width, tuple(int(i == j) for i in range(self.dimension))) for j in range(self.dimension)
+        ]
+        return np.stack(columns, axis=1)
+
+    def hessian(self, x: Array, bandwidth: float | None = None) -> Array:
+        """Second derivatives of ``value``, (k, d, d)."""
+        width, d = self._width(bandwidth), self.dimension
+        result = np.empty((len(x), d, d))
+        for i in range(d):
+            for j in range(i, d):
+                orders = tuple(int(axis == i) + int(axis == j) for axis in range(d))
+                result[:, i, j] = result[:, j, i] = self._contract(x, width, orders)
+        return result
+
+    def grid(self, axes: list[Array], bandwidth: float | None = None) -> Array:
+        """``value`` on a tensor grid."""
+        width = self._width(bandwidth)
+        result = self.coefficients
+        for basis, axis in zip(self.bases, axes, strict=True):
+            # Contracting the first remaining axis each time leaves the new one last.
+            result = np.tensordot(result, basis.values(axis, width), axes=(0, 0))
+        return result
+
+    def noise_at(self, x: Array, bandwidth: float | None = None) -> Array:
+        """Standard deviation of the noise in ``value`` at x, exactly."""
+        width = self._width(bandwidth)
+        parts = [(basis.values(x[:, j], width) ** 2).sum(axis=0) for j, basis in enumerate(self.bases)]
+        return self.noise_scale * np.sqrt(np.prod(parts, axis=0))
+
+    def density(self, x: Array, bandwidth: float | None = None) -> Array:
+        """The noisy density estimate at x; it may be negative where noise is."""
+        return self.value(x, bandwidth) / (
+            self.n * (2 * math.pi) ** (self.dimension / 2) * self.bandwidth**self.dimension
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one file (NumPy archive, no pickles)."""
+        facts = {"version": VERSION, "bandwidth": self.bandwidth, "noise_scale": self.noise_scale, "n": self.n}
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, coefficients=self.coefficients, box=self.box, facts=np.array(json.dumps(facts)))
+        Path(path).write_bytes(buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> ReleasedSurface:
+        """Read a release that ``save`` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                facts = json.loads(str(archive["facts"]))
+                found = (archive["coefficients"], archive["box"])
+            if facts["version"] != VERSION:
+                raise DataError(f"This release was saved by another version ({facts['version']}).")
+            numbers = (float(facts["bandwidth"]), float(facts["noise_scale"]), int(facts["n"]))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError("This file does not hold a released surface.") from None
+        return cls(found[0], found[1], *numbers)
+
+    def _width(self, bandwidth: float | None) -> float:
+        if bandwidth is None:
+            return self.bandwidth
+        if positive("bandwidth", bandwidth) < self.bandwidth * (1 - 1e-12):
+            raise SpecError(
+                "bandwidth", bandwidth, f"a release can only be smoothed further: at least {self.bandwidth:.4g}"
+            )
+        return bandwidth
+
+    def _contract(self, x: Array, width: float, orders: tuple[int, ...]) -> Array:
+        """sum over coefficients of the product of basis values (or derivatives) at each x."""
+        factors = [basis.values(x[:, j], width, orders[j]) for j, basis in enumerate(self.bases)]
+        result = np.tensordot(self.coefficients, factors[-1], axes=(self.dimension - 1, 0))
+        for factor in reversed(factors[:-1]):
+            result = np.einsum("...rk,rk->...k", result, factor)
+        return result
