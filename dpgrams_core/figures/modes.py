@@ -135,9 +135,10 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
     )
     draw = release.events[0]
     spread = np.exp(min(draw.epsilon_each * (counts.max() - np.median(counts)) / 2, 700))
+    times = f"{short(float(spread))} times" if spread < 1e6 else "over a million times"
     sentence = (
         f"{len(anchors)} anchors drawn from {len(candidates):,} public candidates with ε = "
-        f"{short(draw.epsilon_each)} each: the best candidate is {short(float(spread))} times as likely "
+        f"{short(draw.epsilon_each)} each: the best candidate is {times} as likely "
         f"in a draw as the middle one."
     )
     return Chart(plain_layout(figure, 420), sentence, table)
@@ -194,7 +195,10 @@ def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: 
     )
     if outside:
         sentence += f" {outside} of the private modes lie outside this picture: noise carried them out of the box."
-    return Chart(plain_layout(figure, 600), sentence, table)
+    plain_layout(figure, 640)
+    # Fixed margins: plotly's own would shift the marks against the ticks while the ascent plays.
+    figure.update_layout(margin={"l": 45, "r": 10, "t": 85, "b": 130, "autoexpand": False})
+    return Chart(figure, sentence, table)
 
 
 def runs_chart(data: Dataset, grid: DensityGrid, runs: list[Release], baseline: Release) -> Chart:
@@ -302,6 +306,7 @@ def _walkers(path: Array, step: int) -> go.Scatter:
         y=path[step, :, 1],
         mode="markers",
         name="starts on their way",
+        showlegend=False,
         marker={"symbol": "circle-open", "size": 9, "color": PRIVATE, "line": {"width": 2}},
         hovertemplate="start %{pointNumber}: (%{x:.2f}, %{y:.2f})<extra></extra>",
     )
@@ -314,8 +319,9 @@ def _square_axes(figure: go.Figure, box: Array) -> None:
 
 def _player(figure: go.Figure, steps: int) -> None:
     """Play and pause buttons and a step slider, all in the browser."""
-    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
-    moving = {"frame": {"duration": 350, "redraw": False}, "fromcurrent": True, "transition": {"duration": 200}}
+    # Without a redraw plotly drops the contours from the first frame on.
+    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
+    moving = {"frame": {"duration": 350, "redraw": True}, "fromcurrent": True, "transition": {"duration": 0}}
     figure.update_layout(
         updatemenus=[
             {

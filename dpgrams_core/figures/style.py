@@ -43,6 +43,7 @@ def plain_layout(figure: go.Figure, height: int) -> go.Figure:
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "itemsizing": "constant"},
         uirevision="keep",  # a rerun keeps the reader's zoom and camera
         hovermode="closest",
+        modebar={"orientation": "v"},  # beside the picture, not over the legend
     )
     return figure
 

@@ -151,6 +151,9 @@ def test_ascent_plays_step_by_step(dashboard):
     chart = dashboard.page.locator(".st-key-contours_chart .js-plotly-plot")
     chart.scroll_into_view_if_needed()
     label = chart.locator(".slider-label").first
+    contours = chart.locator(".contourlayer path, .contour path")
+    drawn = contours.count()
+    assert drawn > 3
     assert label.text_content() == "step 7"
     chart.locator(".updatemenu-button").first.click()
     seen = set()
@@ -159,6 +162,12 @@ def test_ascent_plays_step_by_step(dashboard):
         dashboard.page.wait_for_timeout(50)
     assert len(seen) >= 4, f"the ascent did not move: {seen}"
     chart.locator(".updatemenu-button").nth(1).click()
+    assert contours.count() == drawn, "playing the ascent lost the contours"
+    # The ticks must still say where the marks are: the true mode at y = 3 lies midway between its ticks 2 and 4.
+    ticks = {tick.text_content(): tick.bounding_box() for tick in chart.locator(".ytick text").all()}
+    middle = {text: box["y"] + box["height"] / 2 for text, box in ticks.items()}
+    star = chart.locator(".scatterlayer .trace").last.locator("path.point").first.bounding_box()
+    assert star["y"] + star["height"] / 2 == pytest.approx((middle["2"] + middle["4"]) / 2, abs=4)
     dashboard.shoot("modes_playing")
 
 
