@@ -9,8 +9,11 @@ import math
 import sys
 from typing import Any
 
-from dpgrams_core import DATASETS, METHODS, load_dataset, run, score
+from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
+from dpgrams_core.auditing import PAIRS, audit_text
 from dpgrams_core.errors import DataError, SpecError
+from dpgrams_core.methods.broken import BROKEN_METHODS
+from dpgrams_core.reproduce import MODE_COLUMNS, mode_table, stream_modes, summary
 from dpgrams_core.results import Release
 from dpgrams_core.sweeps import EXECUTORS, plan_cells, stream_cells, tidy
 
@@ -47,11 +50,23 @@ def parser() -> argparse.ArgumentParser:
     many.add_argument("--epsilon", type=number_or_name, nargs="+", required=True)
     many.add_argument("--runs", type=number_or_name, default=20)
     many.add_argument("--executor", choices=EXECUTORS, default="processes")
-    for command in (one, many):
+    again = commands.add_parser("reproduce", help="recompute the paper's tables beside the printed values")
+    again.add_argument("what", choices=["modes"])
+    again.add_argument("--runs", type=number_or_name, default=50)
+    names = [column for column, _, _ in MODE_COLUMNS]
+    again.add_argument("--columns", nargs="+", choices=names, default=names)
+    again.add_argument("--executor", choices=EXECUTORS, default="processes")
+    again.add_argument("--json", action="store_true", help="machine-readable output")
+    attack = commands.add_parser("audit", help="try to catch a method promising too much")
+    attack.add_argument("method", choices=[*(name for name, item in METHODS.items() if item.private), *BROKEN_METHODS])
+    attack.add_argument("--pair", choices=list(PAIRS), default="far_record")
+    attack.add_argument("--trials", type=number_or_name, default=2000, help="in each of the two worlds")
+    attack.add_argument("--executor", choices=EXECUTORS, default="processes")
+    for command in (one, many, attack):
         command.add_argument("--seed", type=number_or_name, default=0, help="seed of the privacy noise (simulation)")
         command.add_argument("--json", action="store_true", help="machine-readable output")
         for name in spec_fields():
-            if command is one or name != "epsilon":
+            if command is not many or name != "epsilon":
                 command.add_argument("--" + name.replace("_", "-"), type=number_or_name, default=None)
     return top
 
@@ -138,11 +153,43 @@ def sweep_command(arguments: argparse.Namespace) -> str:
     return str(table.to_json(orient="records", indent=2)) if arguments.json else table.to_string(index=False)
 
 
+def reproduce_command(arguments: argparse.Namespace) -> str:
+    """``reproduce``: the paper's tables with ours beside them."""
+    done = []
+    for result, total in stream_modes(arguments.runs, tuple(arguments.columns), arguments.executor):
+        done.append(result)
+        print(f"\r{len(done)} of {total} cells", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    table = mode_table(done)
+    if arguments.json:
+        return str(table.to_json(orient="records", indent=2))
+    shown = ["mse", "se", "mse_per_true_mode", "found", "spurious"]
+    columns = [f"{column} {score}" for column in arguments.columns for score in shown]
+    text = table[["dataset", "n", "epsilon", "printed", *columns]].to_string(index=False, float_format="{:.4g}".format)
+    return f"{text}\n\n{arguments.runs} runs a cell, mode count known.\n{summary(table)}"
+
+
+def audit_command(arguments: argparse.Namespace) -> str:
+    """``audit``: a lower bound on the epsilon that a method really has."""
+    result = audit(
+        arguments.method,
+        pair=arguments.pair,
+        trials=arguments.trials,
+        seed=arguments.seed,
+        executor=arguments.executor,
+        **chosen_options(arguments),
+    )
+    return json.dumps(dataclasses.asdict(result), indent=2) if arguments.json else audit_text(result)
+
+
+COMMANDS = {"audit": audit_command, "run": run_command, "sweep": sweep_command, "reproduce": reproduce_command}
+
+
 def main(words: list[str] | None = None) -> int:
     """Entry point; a wrong setting ends with one sentence and exit code 2."""
     arguments = parser().parse_args(words)
     try:
-        print(run_command(arguments) if arguments.command == "run" else sweep_command(arguments))
+        print(COMMANDS[arguments.command](arguments))
     except (SpecError, DataError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

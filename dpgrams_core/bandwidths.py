@@ -62,6 +62,45 @@ def box_rate(facts: BandwidthFacts) -> float:
     return RATE_SCALE_OF_BOX * mean_side(facts.box) * rate(facts)
 
 
+# The reference bump of the functional release's rule: its spread as a share of the box, its share of the
+# records, and its skewness.  Public constants, the same for every data set.
+REFERENCE_SPREAD = 1 / 17
+REFERENCE_SHARE = 0.2
+REFERENCE_SKEWNESS = 0.05
+
+
+def predicted_release_error(h: float, *, n: int, d: int, box: np.ndarray, sigma: float) -> tuple[float, float, float]:
+    """Predicted squared error of a bump's place from a functional release: (privacy, sampling, bias).
+
+    For a Gaussian bump of A records with spread s, released at bandwidth h with noise sigma white in the
+    RKHS norm, let phi be the smoothed kernel.  Least squares in that norm has
+
+        privacy   d sigma^2 / (A |d phi|)^2,     |d phi|^2 = (h^2/r)^(d/2) / r,                  r = h^2 + 2 s^2,
+        sampling  d E g(X)^2 / (A |d phi|^4),    E g^2 = (h^2/q)^d s^2 / q^2 (q/r')^(d/2 + 1),   q = h^2 + s^2,
+                                                                                                r' = q + 2 s^2,
+    and smoothing a bump of skewness c moves its peak by about c h^2 / 2s, the bias.  Privacy alone is least
+    at h = s sqrt(d), whatever n and epsilon; bias pulls h down where there is enough signal to afford it.
+    """
+    s, records = REFERENCE_SPREAD * mean_side(box), REFERENCE_SHARE * n
+    r, q = h**2 + 2 * s**2, h**2 + s**2
+    slope = (h**2 / r) ** (d / 2) / r
+    privacy = d * sigma**2 / (records**2 * slope)
+    moment = (h**2 / q) ** d / q**2 * s**2 * (q / (q + 2 * s**2)) ** (d / 2 + 1)
+    sampling = d * moment / (records * slope**2)
+    return privacy, sampling, (REFERENCE_SKEWNESS * h**2 / (2 * s)) ** 2
+
+
+def release_bandwidth(*, n: int, d: int, box: np.ndarray, sigma: float) -> float:
+    """The public bandwidth of a functional release: the least predicted error. Reads n, d, the box and sigma only.
+
+    sigma is a function of (epsilon, delta), so this is a rule of n, epsilon, delta, d and the box.
+    """
+    widest = REFERENCE_SPREAD * mean_side(box) * math.sqrt(d)
+    grid = widest * np.geomspace(0.3, 1.0, 141)
+    errors = [sum(predicted_release_error(float(h), n=n, d=d, box=box, sigma=sigma)) for h in grid]
+    return float(grid[int(np.argmin(errors))])
+
+
 def h_opt(facts: BandwidthFacts) -> float:
     """The two-regime rule h-opt with smoothness beta and the ascent's share of epsilon."""
     n, d, beta = facts.n, facts.d, facts.beta

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpgrams_core.checks import box_of
 from dpgrams_core.errors import DataError
+from dpgrams_core.surfaces import ReleasedSurface
 
 STATUSES = ("proven", "as published", "nominal", "none")
 
@@ -87,6 +88,7 @@ class Diagnostics:
     utilities: np.ndarray | None = None
     score_size: float | None = None
     clipped_share: float | None = None
+    outside_box: int | None = None
     labels: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -101,7 +103,8 @@ class Release:
     """What a method gives out. Every field here may be published; diagnostics may not.
 
     ``modes`` (k, d); ``anchors`` (starts, d); ``trajectories`` (steps + 1, starts, d).
-    ``noise_scale`` is the standard deviation of the noise on each score coordinate.
+    ``noise_scale`` is the standard deviation of the noise on each score coordinate (or, with a
+    ``surface``, on its coefficients); ``significance`` (k,) says how far each mode stands above the noise.
     """
 
     method: str
@@ -112,12 +115,14 @@ class Release:
     anchors: np.ndarray | None = None
     trajectories: np.ndarray | None = None
     noise_scale: float | None = None
+    surface: ReleasedSurface | None = None
+    significance: np.ndarray | None = None
     door: str = "simulation"
     seed: int | None = None
     _diagnostics: Diagnostics | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("modes", "anchors", "trajectories"):
+        for name in ("modes", "anchors", "trajectories", "significance"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, frozen_array(value))
@@ -130,3 +135,87 @@ class Release:
                 "Diagnostics are not private and are kept for simulations and public data only; this result has none."
             )
         return self._diagnostics
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditTest:
+    """One test of an audit: an event, and how often it came in each of two neighbouring worlds.
+
+    The event is "statistic above threshold" (``above``) or "at most threshold".  A true positive is the
+    event in the second world, a false positive in the first; ``swapped`` exchanges the two.  Each end of
+    each interval is a one-sided Clopper-Pearson bound at the share of the error that this test was given.
+    """
+
+    statistic: str
+    above: bool
+    threshold: float
+    swapped: bool
+    trials: int
+    true_positives: int
+    false_positives: int
+    true_positive_interval: tuple[float, float]
+    false_positive_interval: tuple[float, float]
+    epsilon_lower: float
+    null_values: tuple[float, ...] = field(default=(), repr=False)
+    other_values: tuple[float, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult:
+    """What a distinguishing game found: a lower bound on the epsilon that a mechanism really has.
+
+    ``trials`` runs were planned in each world and ``trials_done`` have been made; half of them chose the
+    tests and half were counted.  ``confidence`` holds for all interim results of one audit together, so
+    stopping early is safe.
+    """
+
+    method: str
+    pair: str
+    n: int
+    epsilon_claimed: float
+    delta: float
+    claimed_status: str
+    confidence: float
+    trials: int
+    trials_done: int
+    seed: int
+    tests: tuple[AuditTest, AuditTest]
+
+    @property
+    def best(self) -> AuditTest:
+        """The test with the larger bound."""
+        return max(self.tests, key=lambda test: test.epsilon_lower)
+
+    @property
+    def epsilon_lower(self) -> float:
+        """With the stated confidence, the mechanism's epsilon at this delta is at least this; never below 0."""
+        return self.best.epsilon_lower
+
+    @property
+    def statistic(self) -> str:
+        """The statistic of the better test."""
+        return self.best.statistic
+
+    @property
+    def caught(self) -> bool:
+        """Whether the lower bound exceeds the claim."""
+        return self.epsilon_lower > self.epsilon_claimed
+
+    @property
+    def complete(self) -> bool:
+        """Whether all planned trials were made."""
+        return self.trials_done >= self.trials
+
+    @property
+    def verdict(self) -> str:
+        """One sentence for the screen."""
+        sure = f"{100 * self.confidence:.10g} % confidence"
+        if self.caught:
+            return (
+                f"Caught: {self.method} claims ε = {self.epsilon_claimed:g}, but on {self.pair} its ε at "
+                f"δ = {self.delta:g} is at least {self.epsilon_lower:.3g} ({sure})."
+            )
+        return (
+            f"Not caught: on {self.pair} the audit shows only ε ≥ {self.epsilon_lower:.3g} ({sure}) against the "
+            f"claimed {self.epsilon_claimed:g}. This proves nothing: another pair or a better test may show more."
+        )

@@ -31,7 +31,7 @@ from dpgrams_core.checks import between, finite, one_of, positive, whole
 from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import KERNELS
 
-CALIBRATIONS = ("experiments", "theorem")
+CALIBRATIONS = ("experiments", "theorem", "tight")
 SMALLEST_DELTA = 1e-100  # below about 1e-300 the noise formula divides by zero
 MAX_STARTS = 1_000
 Spec = TypeVar("Spec")
@@ -98,10 +98,31 @@ class DPGramsSpec:
             if value is not None:
                 object.__setattr__(self, name, whole(name, value, 1, high))
         for name in ("gradient_clip", "density_floor"):
-            if getattr(self, name) is not None and self.calibration != "theorem":
-                raise SpecError(name, getattr(self, name), "it belongs to the theorem calibration; leave it out here")
+            if getattr(self, name) is not None and self.calibration == "experiments":
+                raise SpecError(
+                    name, getattr(self, name), "it belongs to the theorem and tight calibrations; leave it out here"
+                )
         if self.candidates is not None:
             object.__setattr__(self, "candidates", _candidate_rows(self.candidates))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionalSpec:
+    """Public settings of the functional release. ``None`` for the bandwidth means its own public rule."""
+
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    bandwidth: float | str | None = None
+    bandwidth_scale: float | None = None
+    beta: float = 3.0
+    n_modes: int | None = None
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        between("delta", self.delta, SMALLEST_DELTA, 1)
+        _check_bandwidth(self)
+        if self.n_modes is not None:
+            object.__setattr__(self, "n_modes", whole("n_modes", self.n_modes, 1, 40))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +43,8 @@ class AxisBasis:
     whitening: Array  # (r, g): Lambda^(-1/2) U^T
     bandwidth: float
 
-    def values(self, x: Array, bandwidth: float | None = None, derivative: int = 0) -> Array:
-        """a_r(x), or its derivative, shape (r, k); smoothed to a larger bandwidth where one is given.
+    def values(self, x: Array, bandwidth: float | Array | None = None, derivative: int = 0) -> Array:
+        """a_r(x), or its derivative, shape (r, k); smoothed to a larger bandwidth (one for all x or each).
 
         Smoothing convolves with a Gaussian of variance bandwidth^2 - h^2, which turns k_h into
         (h / bandwidth) k_bandwidth along each axis.
@@ -124,18 +125,21 @@ class ReleasedSurface:
     @property
     def bases(self) -> tuple[AxisBasis, ...]:
         """One basis per axis, rebuilt from the box and the bandwidth."""
-        return self._bases  # type: ignore[attr-defined,no-any-return]
+        return self._bases  # type: ignore[attr-defined]
 
     @property
     def dimension(self) -> int:
         """Number of axes."""
         return len(self.box)
 
-    def value(self, x: Array, bandwidth: float | None = None) -> Array:
-        """The noisy kernel sum at x (k, d); about n p(x) (2 pi)^(d/2) h^d."""
+    def value(self, x: Array, bandwidth: float | Array | None = None) -> Array:
+        """The noisy kernel sum at x (k, d); about n p(x) (2 pi)^(d/2) h^d.
+
+        A larger bandwidth (one for all x, or one each) smooths the released surface, for free.
+        """
         return self._contract(x, self._width(bandwidth), (0,) * self.dimension)
 
-    def gradient(self, x: Array, bandwidth: float | None = None) -> Array:
+    def gradient(self, x: Array, bandwidth: float | Array | None = None) -> Array:
         """Gradient of ``value``, (k, d)."""
         width = self._width(bandwidth)
         columns = [
@@ -143,7 +147,7 @@ class ReleasedSurface:
         ]
         return np.stack(columns, axis=1)
 
-    def hessian(self, x: Array, bandwidth: float | None = None) -> Array:
+    def hessian(self, x: Array, bandwidth: float | Array | None = None) -> Array:
         """Second derivatives of ``value``, (k, d, d)."""
         width, d = self._width(bandwidth), self.dimension
         result = np.empty((len(x), d, d))
@@ -152,6 +156,18 @@ class ReleasedSurface:
                 orders = tuple(int(axis == i) + int(axis == j) for axis in range(d))
                 result[:, i, j] = result[:, j, i] = self._contract(x, width, orders)
         return result
+
+    def heat(self, x: Array, bandwidth: float | Array) -> tuple[Array, Array, Array]:
+        """Value (k,), gradient (k, d) and Laplacian (k,) at x in one pass over the bases."""
+        width, d = self._width(bandwidth), self.dimension
+        orders = [[basis.values(x[:, j], width, order) for order in range(3)] for j, basis in enumerate(self.bases)]
+
+        def contract(wanted: list[int]) -> Array:
+            return self._product([orders[j][wanted[j]] for j in range(d)])
+
+        slopes = np.stack([contract([int(i == j) for i in range(d)]) for j in range(d)], axis=1)
+        bends = sum(contract([2 * int(i == j) for i in range(d)]) for j in range(d))
+        return contract([0] * d), slopes, np.asarray(bends)
 
     def grid(self, axes: list[Array], bandwidth: float | None = None) -> Array:
         """``value`` on a tensor grid."""
@@ -167,6 +183,15 @@ class ReleasedSurface:
         width = self._width(bandwidth)
         parts = [(basis.values(x[:, j], width) ** 2).sum(axis=0) for j, basis in enumerate(self.bases)]
         return self.noise_scale * np.sqrt(np.prod(parts, axis=0))
+
+    def noise_grid(self, axes: list[Array], bandwidth: float | None = None) -> Array:
+        """``noise_at`` on a tensor grid, from one pass along each axis."""
+        width = self._width(bandwidth)
+        parts = [(basis.values(axis, width) ** 2).sum(axis=0) for basis, axis in zip(self.bases, axes, strict=True)]
+        squares = parts[0]
+        for part in parts[1:]:
+            squares = np.multiply.outer(squares, part)
+        return self.noise_scale * np.sqrt(squares)
 
     def density(self, x: Array, bandwidth: float | None = None) -> Array:
         """The noisy density estimate at x; it may be negative where noise is."""
@@ -185,31 +210,38 @@ class ReleasedSurface:
     def load(cls, path: str | Path) -> ReleasedSurface:
         """Read a release that ``save`` wrote."""
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            content = io.BytesIO(Path(path).read_bytes())
+            if not zipfile.is_zipfile(content):  # NumPy leaves a half-open archive behind on such a file
+                raise ValueError("not an archive")
+            content.seek(0)
+            with np.load(content, allow_pickle=False) as archive:
                 facts = json.loads(str(archive["facts"]))
                 found = (archive["coefficients"], archive["box"])
             if facts["version"] != VERSION:
                 raise DataError(f"This release was saved by another version ({facts['version']}).")
             numbers = (float(facts["bandwidth"]), float(facts["noise_scale"]), int(facts["n"]))
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError("This file does not hold a released surface.") from None
         return cls(found[0], found[1], *numbers)
 
-    def _width(self, bandwidth: float | None) -> float:
+    def _width(self, bandwidth: float | Array | None) -> float | Array:
         if bandwidth is None:
             return self.bandwidth
-        if positive("bandwidth", bandwidth) < self.bandwidth * (1 - 1e-12):
+        least = positive("bandwidth", float(np.min(bandwidth)))
+        if least < self.bandwidth * (1 - 1e-12):
             raise SpecError(
-                "bandwidth", bandwidth, f"a release can only be smoothed further: at least {self.bandwidth:.4g}"
+                "bandwidth", least, f"a release can only be smoothed further: at least {self.bandwidth:.4g}"
             )
         return bandwidth
 
-    def _contract(self, x: Array, width: float, orders: tuple[int, ...]) -> Array:
+    def _contract(self, x: Array, width: float | Array, orders: tuple[int, ...]) -> Array:
         """sum over coefficients of the product of basis values (or derivatives) at each x."""
-        factors = [basis.values(x[:, j], width, orders[j]) for j, basis in enumerate(self.bases)]
+        return self._product([basis.values(x[:, j], width, orders[j]) for j, basis in enumerate(self.bases)])
+
+    def _product(self, factors: list[Array]) -> Array:
         result = np.tensordot(self.coefficients, factors[-1], axes=(self.dimension - 1, 0))
         for factor in reversed(factors[:-1]):
-            result = np.einsum("...rk,rk->...k", result, factor)
+            result = (result * factor).sum(axis=-2)
         return result

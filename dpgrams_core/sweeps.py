@@ -69,7 +69,9 @@ class CellResult:
         }
         for name, values in self.scores.items():
             row[name] = float(np.mean(values)) if values else math.nan
-            row[f"{name}_se"] = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+            # A run that released no mode has an infinite error; then so has the mean, and there is no spread to give.
+            spread = len(values) > 1 and bool(np.isfinite(values).all())
+            row[f"{name}_se"] = float(np.std(values, ddof=1) / math.sqrt(len(values))) if spread else math.nan
         row["seconds"] = float(np.mean(self.seconds)) if self.seconds else math.nan
         row["error"] = self.failures[0] if self.failures else ""
         return row

@@ -11,6 +11,7 @@ from dpgrams_core.figures import (
     DensityGrid,
     anchors_chart,
     contour_chart,
+    released_chart,
     runs_chart,
     short,
     surface_chart,
@@ -28,7 +29,7 @@ LIVE_LIMIT = 20_000  # above this n, curves wait for a click
 
 def private_run(settings: ModesSettings, seed: int) -> Release:
     """One simulated private run."""
-    return cache.release("dp_grams", settings.dataset, settings.n, settings.data_seed, seed, settings.options)
+    return cache.release(settings.method, settings.dataset, settings.n, settings.data_seed, seed, settings.options)
 
 
 def plain_run(settings: ModesSettings) -> Release:
@@ -40,6 +41,12 @@ def answer(data: Dataset, release: Release, baseline: Release) -> None:
     """One sentence and four numbers."""
     private, plain = score(release, data), score(baseline, data)
     k = int(private["found"] + private["missed"])
+    if len(release.modes) == 0:
+        frame.answer(
+            f"At ε = {short(release.spec.epsilon)} nothing stands above the noise, so the "
+            f'<b class="private">private</b> search reports <b>no mode</b> rather than a wrong one.'
+        )
+        return
     ratio = private["mse_per_true_mode"] / plain["mse_per_true_mode"]
     frame.answer(
         f'At ε = {short(release.spec.epsilon)} the <b class="private">private</b> search found '
@@ -70,7 +77,7 @@ def curve(settings: ModesSettings) -> None:
         return
     options = {name: value for name, value in settings.options if name != "epsilon"}
     cells = plan_cells(
-        ["mean_shift", "dp_grams"], settings.dataset, n=sizes, epsilon=CURVE_EPSILONS, runs=RUNS, **options
+        ["mean_shift", settings.method], settings.dataset, n=sizes, epsilon=CURVE_EPSILONS, runs=RUNS, **options
     )
     results: list[CellResult] = []
 
@@ -94,7 +101,9 @@ frame.open_page("What does privacy cost when you look for modes?")
 wished = modes_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
-default = ModesSettings(dataset="four_corners", n=5_000, data_seed=0, seed=0, options=(("epsilon", 1.0),))
+default = ModesSettings(
+    method="dp_grams", dataset="four_corners", n=5_000, data_seed=0, seed=0, options=(("epsilon", 1.0),)
+)
 try:
     private_run(wished, wished.seed)
     plain_run(wished)
@@ -108,13 +117,15 @@ except SpecError as error:
 data = cache.dataset(settings.dataset, settings.n, settings.data_seed)
 release, baseline = private_run(settings, settings.seed), plain_run(settings)
 h = release.spec.bandwidth
-grid = cache.kde(settings.dataset, settings.n, settings.data_seed, release.spec.kernel, h)
+kernel = getattr(release.spec, "kernel", "gaussian")
+grid = cache.kde(settings.dataset, settings.n, settings.data_seed, kernel, h)
 
 answer(data, release, baseline)
-st.caption(
-    f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, bandwidth h = {short(h)}, minibatch m = "
-    f"{release.spec.batch_size:,}, T = {release.spec.n_steps} steps, k = {release.spec.n_starts} starts."
-)
+facts = f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, bandwidth h = {short(h)}"
+if settings.method == "dp_grams":
+    facts += f", minibatch m = {release.spec.batch_size:,}, T = {release.spec.n_steps} steps"
+    facts += f", k = {release.spec.n_starts} starts"
+st.caption(facts + ".")
 picture, card = st.columns([3, 2], gap="medium")
 with picture:
     show.chart(contour_chart(data, grid, release, baseline), "contours", "Where the private search ends up")
@@ -124,6 +135,9 @@ surface, anchors = st.columns(2, gap="medium")
 with surface:
     show.chart(surface_chart(data, grid, h), "surface", "The landscape (not private)")
 with anchors:
-    show.chart(anchors_chart(data, release), "anchors", "Where it starts: private anchors")
+    if release.surface is not None:
+        show.chart(released_chart(data, release), "released", "What is released: a private surface")
+    else:
+        show.chart(anchors_chart(data, release), "anchors", "Where it starts: private anchors")
 curve(settings)
 repeated_runs(settings, data, grid, baseline)

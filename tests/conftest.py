@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 from dpgrams_core import Dataset, SpecError, load_dataset
 from dpgrams_core.privacy.noise import SimulationNoise
@@ -17,6 +18,7 @@ settings.register_profile(
     "core", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("core")
+threadpool_limits(1)  # the tests run in parallel themselves; more numerical threads only fight for the cores
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +92,7 @@ def nothing_drawn(monkeypatch):
     def drawn(*_, **__):
         raise AssertionError("privacy randomness was drawn before the refusal")
 
-    for name in ("gumbel_argmax", "correlated_gaussian", "batch"):
+    for name in ("gumbel_argmax", "correlated_gaussian", "covered_gaussian", "batch"):
         monkeypatch.setattr(SimulationNoise, name, drawn)
 
 
@@ -102,3 +104,4 @@ def without_noise(monkeypatch):
         return np.zeros((len(correlation), columns))
 
     monkeypatch.setattr(SimulationNoise, "correlated_gaussian", zeros)
+    monkeypatch.setattr(SimulationNoise, "covered_gaussian", lambda self, exact, covariance, scale: exact)

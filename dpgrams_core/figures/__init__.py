@@ -5,6 +5,7 @@ from dpgrams_core.figures.modes import (
     anchors_chart,
     contour_chart,
     density_grid,
+    released_chart,
     runs_chart,
     surface_chart,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "anchors_chart",
     "contour_chart",
     "density_grid",
+    "released_chart",
     "runs_chart",
     "short",
     "surface_chart",

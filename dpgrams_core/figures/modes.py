@@ -15,6 +15,7 @@ from dpgrams_core.figures.style import (
     NON_PRIVATE_SCALE,
     PRIVATE,
     PRIVATE_MARK,
+    PRIVATE_SCALE,
     QUIET,
     TRUTH,
     TRUTH_MARK,
@@ -144,6 +145,52 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
     return Chart(plain_layout(figure, 420), sentence, table)
 
 
+def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
+    """The released surface: private, with each mode's height above the noise."""
+    surface = release.surface
+    assert surface is not None
+    x, y = (np.linspace(low, high, nodes) for low, high in data.box)
+    heights = surface.grid([x, y]) / surface.noise_scale
+    significance = release.significance if release.significance is not None else np.empty(0)
+    figure = go.Figure(
+        [
+            go.Heatmap(
+                x=x,
+                y=y,
+                z=heights.T.astype(np.float32),
+                colorscale=PRIVATE_SCALE,
+                zmin=0,
+                zsmooth="best",
+                colorbar={"title": {"text": "σ"}, "thickness": 10, "len": 0.8},
+                name="released surface (private)",
+                hovertemplate="(%{x:.2f}, %{y:.2f}): %{z:.1f} σ<extra></extra>",
+            ),
+            go.Scatter(
+                x=release.modes[:, 0],
+                y=release.modes[:, 1],
+                mode="markers+text",
+                name="private modes, with their height above the noise",
+                text=[f"{value:.1f} σ" for value in significance],
+                textposition="top center",
+                textfont={"color": "#3A1B00", "size": 13},  # on orange in both themes
+                marker=PRIVATE_MARK,
+                hovertemplate="(%{x:.3f}, %{y:.3f}) stands %{text} above the noise<extra></extra>",
+            ),
+        ]
+    )
+    _square_axes(figure, data.box)
+    table = pd.DataFrame({"x": release.modes[:, 0], "y": release.modes[:, 1], "height above the noise": significance})
+    table.insert(0, "private mode", range(1, len(table) + 1))
+    if len(significance):
+        sentence = (
+            f"The released surface itself, in units of its known noise: private, and all that follows is free. "
+            f"The weakest of the {len(significance)} modes stands {significance.min():.1f} σ above the noise."
+        )
+    else:
+        sentence = "The released surface, in units of its known noise: nothing stands above the noise at this ε and n."
+    return Chart(plain_layout(figure, 420), sentence, table)
+
+
 def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: Release) -> Chart:
     """(c) Contours with true modes, mean shift and private modes; the ascent plays step by step."""
     truth = true_modes(data)
@@ -189,8 +236,11 @@ def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: 
             "mean-shift distance": nearest.distance,
         }
     )
+    how = f"after {len(path) - 1} noisy steps from {path.shape[1]} starts"
+    if release.surface is not None:
+        how = f"fitted to the released surface; the paths climb it from {path.shape[1]} public starts"
     sentence = (
-        f"{len(release.modes)} private modes after {len(path) - 1} noisy steps from {path.shape[1]} starts; "
+        f"{len(release.modes)} private modes {how}; "
         f"a true mode counts as found when its match lies within {short(radius)}."
     )
     if outside:

@@ -14,6 +14,7 @@ PRIVATE = "#E36C0A"
 QUIET = "rgba(128,134,145,0.55)"
 # Shades of the non-private colour: whatever is drawn in them was read off the records.
 NON_PRIVATE_SCALE = [[0.0, "rgba(0,114,178,0.08)"], [1.0, "rgba(0,114,178,1)"]]
+PRIVATE_SCALE = [[0.0, "rgba(227,108,10,0.02)"], [1.0, "rgba(227,108,10,1)"]]
 
 TRUTH_MARK: dict[str, Any] = {"symbol": "star", "size": 12, "color": TRUTH, "line": {"width": 1, "color": "white"}}
 NON_PRIVATE_MARK: dict[str, Any] = {"symbol": "x-thin", "size": 15, "line": {"width": 3, "color": NON_PRIVATE}}

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, Chart, plain_layout, short
+from dpgrams_core.methods import METHODS
 from dpgrams_core.sweeps import Cell, CellResult
 
 DASHES = ("solid", "dot", "dash", "longdash", "dashdot")
@@ -32,10 +33,10 @@ def tradeoff_chart(results: Sequence[CellResult], cells: Sequence[Cell], current
         figure.add_trace(
             go.Scatter(
                 x=private["epsilon"],
-                y=private["mse"],
+                y=private["mse"].where(private["mse"] < math.inf),  # no mode in some run: a gap, not a point
                 error_y={"type": "data", "array": private["mse_se"], "thickness": 1.5, "width": 4},
                 mode="lines+markers",
-                name=f"DP-GRAMS, n = {n:,}",
+                name=f"{METHODS[private['method'].iloc[0]].title}, n = {n:,}" if len(private) else f"n = {n:,}",
                 line={"color": PRIVATE, "dash": DASHES[i % 5]},
                 marker={"symbol": MARKS[i % 5], "size": 9, "color": PRIVATE},
                 hovertemplate="ε = %{x:g}: MSE %{y:.3g}<extra></extra>",
@@ -80,6 +81,8 @@ def _sentence(table: pd.DataFrame, done: int, n_cells: int) -> str:
     text += f" to {short(last['mse'])} at ε = {last['epsilon']:g}"
     if len(plain):
         text += f"; without privacy it is {short(float(plain['mse'].iloc[0]))}"
+    if (private["mse"] == math.inf).any():
+        text += " (∞: at least one run released no mode, because nothing stood above its noise)"
     text += f". Means of {runs} runs on fresh data, with standard errors."
     if done < n_cells:
         text += f" {done} of {n_cells} points so far."

@@ -11,9 +11,10 @@ from dpgrams_core.checks import one_of, whole
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.methods.baselines import mean_shift
 from dpgrams_core.methods.dp_grams import dp_grams
+from dpgrams_core.methods.functional import functional
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.results import Dataset, Release
-from dpgrams_core.specs import DPGramsSpec, MeanShiftSpec, make_spec
+from dpgrams_core.specs import DPGramsSpec, FunctionalSpec, MeanShiftSpec, make_spec
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("dp_grams", "modes", "DP-GRAMS", True, DPGramsSpec, dp_grams),
+        Method("functional", "modes", "Functional release", True, FunctionalSpec, functional),
         Method("mean_shift", "modes", "Mean shift", False, MeanShiftSpec, mean_shift),
     )
 }

@@ -1,8 +1,9 @@
-"""Events to (epsilon, delta), by the paper's own composition (cor:full_dp).
+"""Events to (epsilon, delta): the price that stands on every result.
 
-Exponential draws add up.  Subsampled Gaussian rounds are priced backwards through eq:sigma-corr:
-noise scale -> epsilon of one round on the batch (classical Gaussian mechanism) -> amplified by
-sampling without replacement -> advanced composition over the rounds with delta/2 to spare.
+Exponential draws add up.  Gaussian rounds with a proven sensitivity are priced by accountants.py.
+The rounds of alg:dpgrams are priced by the paper's own composition (cor:full_dp), backwards through
+eq:sigma-corr: noise scale -> epsilon of one round on the batch (classical Gaussian mechanism) ->
+amplified by sampling without replacement -> advanced composition with delta/2 to spare.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
-
-from dpgrams_core.privacy.calibration import gaussian_delta
-from dpgrams_core.privacy.events import Event, ExponentialDraws, GaussianRelease, SubsampledGaussianRounds
+from dpgrams_core.privacy.accountants import rounds_epsilon
+from dpgrams_core.privacy.calibration import exact_epsilon
+from dpgrams_core.privacy.events import (
+    Event,
+    ExponentialDraws,
+    GaussianRelease,
+    GaussianRounds,
+    SubsampledGaussianRounds,
+)
 
 
 @dataclass(frozen=True)
@@ -48,14 +54,8 @@ def gaussian_rounds_epsilon(event: SubsampledGaussianRounds, delta: float) -> fl
 
 
 def gaussian_epsilon(event: GaussianRelease, delta: float) -> float:
-    """The least epsilon of one Gaussian release at a given delta: the inverse of the exact curve."""
-    multiplier = event.noise_scale / event.sensitivity
-    if gaussian_delta(0.0, multiplier) <= delta:
-        return 0.0
-    high = 1.0
-    while gaussian_delta(high, multiplier) > delta:
-        high *= 2
-    return float(brentq(lambda epsilon: gaussian_delta(epsilon, multiplier) - delta, 0.0, high, xtol=1e-13))
+    """The least epsilon of one Gaussian release at a given delta, exactly."""
+    return exact_epsilon(event.noise_scale / event.sensitivity, delta)
 
 
 def price(events: Iterable[Event], delta: float) -> Price:
@@ -71,6 +71,9 @@ def price(events: Iterable[Event], delta: float) -> Price:
             stages.append(("start (DAP)", event.count * event.epsilon_each))
         elif isinstance(event, GaussianRelease):
             stages.append(("the release", gaussian_epsilon(event, delta)))
+            spent_delta = delta
+        elif isinstance(event, GaussianRounds):
+            stages.append(("ascent", rounds_epsilon(event, delta)))
             spent_delta = delta
         else:
             stages.append(("ascent", gaussian_rounds_epsilon(event, delta)))

@@ -85,6 +85,20 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     return float(ndtr(half - tail) - math.exp(epsilon + float(log_ndtr(-half - tail))))
 
 
+def exact_epsilon(multiplier: float, delta: float) -> float:
+    """The least epsilon of Gaussian noise of ``multiplier`` times the sensitivity: the inverse of the exact curve.
+
+    >>> round(exact_epsilon(4.2247, 1e-6), 4)
+    1.0
+    """
+    if gaussian_delta(0.0, multiplier) <= delta:
+        return 0.0
+    high = 1.0
+    while gaussian_delta(high, multiplier) > delta:
+        high *= 2
+    return float(brentq(lambda epsilon: gaussian_delta(epsilon, multiplier) - delta, 0.0, high, xtol=1e-13))
+
+
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
     """z(epsilon, delta): the least noise, in units of the sensitivity, of one Gaussian release.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -44,4 +45,48 @@ class GaussianRelease:
     noise_scale: float
 
 
-Event = GaussianRelease | ExponentialDraws | SubsampledGaussianRounds
+@dataclass(frozen=True, kw_only=True)
+class GaussianRounds:
+    """``rounds`` Gaussian releases in sequence with a *proven* sensitivity, each on a fresh batch.
+
+    ``sensitivity`` is the proven change, in the norm of the noise, of the statistic of one batch when one
+    record of that batch is replaced; it holds whatever the earlier rounds released (they may choose where
+    the next one looks).  ``noise_scale`` is the noise in the same unit.  A batch is ``batch_size`` of ``n``
+    records without replacement, drawn anew each round; ``batch_size == n`` means all of them.
+
+    Examples
+    --------
+    >>> event = GaussianRounds(rounds=7, n=100, batch_size=100, sensitivity=2.0, noise_scale=16.0)
+    >>> event.multiplier, event.full_batch
+    (8.0, True)
+    """
+
+    rounds: int
+    n: int
+    batch_size: int
+    sensitivity: float
+    noise_scale: float
+
+    def __post_init__(self) -> None:
+        if self.rounds < 0 or not 1 <= self.batch_size <= self.n:
+            raise ValueError("rounds must be at least 0 and batch_size between 1 and n")
+        if not (0 < self.sensitivity < math.inf and 0 < self.noise_scale < math.inf):
+            raise ValueError("sensitivity and noise_scale must be above 0")
+
+    @property
+    def multiplier(self) -> float:
+        """Noise in units of the sensitivity under replace-one."""
+        return self.noise_scale / self.sensitivity
+
+    @property
+    def share(self) -> float:
+        """The part of the records that one round looks at."""
+        return self.batch_size / self.n
+
+    @property
+    def full_batch(self) -> bool:
+        """Whether every round looks at every record."""
+        return self.batch_size == self.n
+
+
+Event = GaussianRelease | ExponentialDraws | SubsampledGaussianRounds | GaussianRounds

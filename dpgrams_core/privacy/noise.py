@@ -11,6 +11,9 @@ import numpy as np
 
 Array = np.ndarray
 
+# Eigenvalues below this share of the largest are rounding error: nothing along them may leave.
+SMALLEST_EIGENVALUE = 1e-10
+
 
 class SimulationNoise:
     """Seeded noise for simulations on synthetic or public data."""
@@ -38,6 +41,25 @@ class SimulationNoise:
         values, vectors = np.linalg.eigh(correlation)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return scale * (root @ self._rng.standard_normal((len(correlation), columns)))
+
+    def covered_gaussian(self, exact: Array, covariance: Array, scale: float) -> Array:
+        """``exact`` (k,) plus noise N(0, scale^2 * covariance), and nothing that this noise does not cover.
+
+        The vector is written in the eigenvectors of the covariance, divided by the root of the eigenvalues,
+        and gets *independent* N(0, scale^2) noise there.  Where the eigenvalue is zero but for rounding, an
+        exact vector of the kind this is for (inner products with the functions whose Gram matrix the
+        covariance is) has no component either; what rounding left there is dropped, not released bare.
+        """
+        values, vectors = np.linalg.eigh(covariance)
+        kept = values > SMALLEST_EIGENVALUE * values[-1]
+        root, basis = np.sqrt(values[kept]), vectors[:, kept]
+        coefficients = (exact @ basis) / root
+        noisy = coefficients + scale * self._rng.standard_normal(len(root))
+        return basis @ (root * noisy)
+
+    def independent_gaussian(self, exact: Array, scale: float) -> Array:
+        """``exact`` plus independent N(0, scale^2) on every number of it."""
+        return exact + scale * self._rng.standard_normal(exact.shape)
 
     def batch(self, n: int, size: int) -> Array:
         """``size`` of ``n`` record numbers, uniformly without replacement."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from dpgrams_core import DATASETS
+from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.specs import CALIBRATIONS
@@ -24,14 +24,20 @@ CLIPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.
 BATCHES = ("auto", 1, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
 KNOWN = ("unknown", 1, 2, 3, 4, 5, 6, 8, 10)
 SHARES = tuple(range(5, 100, 5))
-CALIBRATION_WORDS = {"experiments": "experiments (nominal)", "theorem": "theorem (as published)"}
+CALIBRATION_WORDS = {
+    "experiments": "experiments (nominal)",
+    "theorem": "theorem (as published)",
+    "tight": "tight (proven)",
+}
 LARGEST_SEED = 2**31 - 1
+PRIVATE_METHODS = [name for name, method in METHODS.items() if method.kind == "modes" and method.private]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModesSettings:
     """Everything the Modes page shows depends on; frozen, so it can key a cache."""
 
+    method: str
     dataset: str
     n: int
     data_seed: int
@@ -41,7 +47,7 @@ class ModesSettings:
     @property
     def baseline_options(self) -> tuple[tuple[str, Any], ...]:
         """The settings that mean shift shares."""
-        shared = ("bandwidth", "bandwidth_scale", "n_modes")
+        shared = ("n_modes",) if self.method == "functional" else ("bandwidth", "bandwidth_scale", "n_modes")
         return tuple((name, value) for name, value in self.options if name in shared)
 
     @property
@@ -62,19 +68,15 @@ def modes_controls() -> ModesSettings:
             lambda name: DATASETS[name].title,
         )
         st.caption(DATASETS[dataset].description)
+        method = group.choice(
+            "Method", "method", PRIVATE_METHODS, "How the modes are found privately.", lambda name: METHODS[name].title
+        )
         n = group.steps("Records, n", "n", SIZES, 5_000, "How many people are in the data (n). Public.")
         epsilon = group.steps("Privacy budget, ε", "epsilon", EPSILONS, 1.0, "Smaller ε: more noise, less risk (ε).")
         st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
         delta = group.steps("Slack, δ", "delta", DELTAS, 1e-6, "Chance that ε fails (δ); keep it far below 1/n.")
-        options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, **_bandwidth(group)}
-        options["clip_multiplier"] = group.steps(
-            "Clip multiplier", "clip", CLIPS, 1.0, "How far one record may pull (C* = multiplier · h^-(d+1))."
-        )
-        batch = group.steps(
-            "Minibatch size, m", "m", BATCHES, "auto", "Records looked at in each step (m); auto is n / log n."
-        )
-        if batch != "auto":
-            options["batch_size"] = batch
+        options: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+        options |= _functional(group) if method == "functional" else _ascent(group)
         st.button(
             "New noise, same data",
             icon=":material/casino:",
@@ -84,12 +86,42 @@ def modes_controls() -> ModesSettings:
             on_click=_next_seed,
         )
         with st.expander("More settings", key="more_settings"):
-            more, data_seed, seed = _more(group)
-        options |= more
+            options |= _known_count(group)
+            if method == "dp_grams":
+                options |= _more(group)
+            seed = group.number("Seed of the noise", "seed", 0, int, "Same seed, same noise.", 1)
+            data_seed = group.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
     group.switch("curve")
     group.switch("runs")
     state.write_url(group.keys)
-    return ModesSettings(dataset=dataset, n=n, data_seed=data_seed, seed=seed, options=tuple(sorted(options.items())))
+    return ModesSettings(
+        method=method, dataset=dataset, n=n, data_seed=data_seed, seed=seed, options=tuple(sorted(options.items()))
+    )
+
+
+def _functional(group: _Group) -> dict[str, Any]:
+    """The one knob of the functional release: its bandwidth has a public rule of its own."""
+    factor = group.steps("× bandwidth", "h_scale", FACTORS, 1.0, "Multiplies the release's public bandwidth rule (h).")
+    return {"bandwidth_scale": factor}
+
+
+def _ascent(group: _Group) -> dict[str, Any]:
+    """The main knobs of DP-GRAMS."""
+    options = _bandwidth(group)
+    options["clip_multiplier"] = group.steps(
+        "Clip multiplier", "clip", CLIPS, 1.0, "How far one record may pull (C* = multiplier · h^-(d+1))."
+    )
+    batch = group.steps(
+        "Minibatch size, m", "m", BATCHES, "auto", "Records looked at in each step (m); auto chooses for you."
+    )
+    if batch != "auto":
+        options["batch_size"] = batch
+    return options
+
+
+def _known_count(group: _Group) -> dict[str, Any]:
+    known = group.steps("Known number of modes", "modes", KNOWN, "unknown", "Merge to this count (M), if known.")
+    return {} if known == "unknown" else {"n_modes": known}
 
 
 def _next_seed() -> None:
@@ -151,8 +183,8 @@ def _bandwidth(group: _Group) -> dict[str, Any]:
     return {"bandwidth": rule, "bandwidth_scale": factor}
 
 
-def _more(group: _Group) -> tuple[dict[str, Any], int, int]:
-    """The folded settings; an empty box means the default."""
+def _more(group: _Group) -> dict[str, Any]:
+    """The folded settings of DP-GRAMS; an empty box means the default."""
     calibration = group.choice(
         "Calibration",
         "calibration",
@@ -167,11 +199,8 @@ def _more(group: _Group) -> tuple[dict[str, Any], int, int]:
         "The shape that each record is smeared into (K).",
         lambda name: KERNELS[name].title,
     )
-    known = group.steps("Known number of modes", "modes", KNOWN, "unknown", "Merge to this count (M), if known.")
     share = group.steps("Share of ε for the start, %", "share", SHARES, 30, "ε_init / ε; the ascent gets the rest.")
     more: dict[str, Any] = {"calibration": calibration, "kernel": kernel, "init_fraction": share / 100}
-    if known != "unknown":
-        more["n_modes"] = known
     for name, label, key, kind, help_text, step in (
         ("n_steps", "Steps, T", "steps", int, "Noisy ascent steps (T); empty: log n.", 1),
         ("step_size", "Step size, η", "eta", float, "Length of a step (η); empty: h², as mean shift.", 0.05),
@@ -182,6 +211,4 @@ def _more(group: _Group) -> tuple[dict[str, Any], int, int]:
         value = group.number(label, key, None, kind, help_text, step)
         if value is not None:
             more[name] = value
-    seed = group.number("Seed of the noise", "seed", 0, int, "Same seed, same noise.", 1)
-    data_seed = group.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
-    return more, data_seed, seed
+    return more

@@ -63,17 +63,21 @@ def _noise_beside_score(release: Release) -> None:
     if size is None or noise is None:
         return
     largest = max(size, noise, 1e-300)
+    on, hidden = ("each score coordinate", "score") if release.surface is None else ("the surface", "height")
     st.html(
-        f'<div class="bar-label">noise on each score coordinate: <b>{html.escape(short(noise))}</b></div>'
+        f'<div class="bar-label">noise on {on}: <b>{html.escape(short(noise))}</b></div>'
         f'<div class="bar noise" style="width:{100 * noise / largest:.1f}%"></div>'
-        f'<div class="bar-label">size of the score it hides: <b>{html.escape(short(size))}</b></div>'
+        f'<div class="bar-label">size of the {hidden} it hides: <b>{html.escape(short(size))}</b></div>'
         f'<div class="bar score" style="width:{100 * size / largest:.1f}%"></div>'
     )
     if noise > size:
         ratio = short(noise / size) if size > 0 else "∞"
-        st.warning(f"Noise swamps the signal: it is {ratio} times the score. What you see is mostly noise.")
+        st.warning(f"Noise swamps the signal: it is {ratio} times the {hidden}. What you see is mostly noise.")
     elif noise > size / 3:
-        st.info(f"The noise is {short(100 * noise / size)}% of the score: single steps are rough, their sum helps.")
+        st.info(f"The noise is {short(100 * noise / size)}% of the {hidden}: rough, but usable.")
+    outside = release.diagnostics.outside_box
+    if outside:
+        st.caption(f"{outside:,} records lie outside the public box; they count less, and the guarantee still holds.")
     share = release.diagnostics.clipped_share
     if share is not None:
         st.caption(

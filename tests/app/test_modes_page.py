@@ -73,6 +73,14 @@ def test_theorem_noise_is_said_to_swamp_the_signal(page):
     assert "Noise swamps the signal" in text
 
 
+def test_the_functional_release_says_that_it_is_proven(page):
+    page.run()
+    choice(page, "method").set_value("functional").run()
+    assert not page.exception
+    assert "Proven: replacing one record" in all_text(page)
+    assert {item.key for item in page.sidebar.select_slider} == {"n", "epsilon", "delta", "h_scale", "modes"}
+
+
 def test_a_bad_value_gives_its_sentence_and_keeps_the_last_numbers(page):
     page.run()
     good = metrics(page)

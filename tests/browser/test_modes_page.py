@@ -93,6 +93,24 @@ def test_choices_of_data_bandwidth_kernel_and_calibration(dashboard):
     dashboard.shoot("modes_legendre")
 
 
+def test_the_functional_release_is_proven_and_shows_its_surface(dashboard):
+    dashboard.open(f"?n=1000&epsilon=0.5&{QUIET}")
+    dashboard.choose("method", "Functional release")
+    assert in_url(dashboard)["method"] == "functional"
+    card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
+    assert "Proven: replacing one record" in card
+    assert "the release 0.5" in card
+    text = dashboard.text()
+    assert "What is released: a private surface" in text
+    assert "stands" in text
+    dashboard.unfold("released_table")
+    dashboard.page.locator(".st-key-released_table [data-testid=stDataFrame]").wait_for(timeout=20_000)
+    before = dashboard.answer()
+    dashboard.slide("h_scale", 2)
+    assert dashboard.answer() != before
+    dashboard.shoot("modes_functional")
+
+
 def test_new_noise_keeps_the_data(dashboard):
     dashboard.open(f"?{QUIET}")
     before = dashboard.answer()

@@ -25,8 +25,8 @@ def draw(corners, noise):
 def test_the_grid_is_the_box_cut_with_whole_multiples():
     assert public_grid(np.array([[-0.9, 2.1]]), 0.5).ravel().tolist() == [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0]
     assert len(public_grid(BOX, 1.0)) == 15 * 15
-    # Rounding must not lose the end points: 0.3 is not 3 * 0.1 in floating point.
-    assert len(public_grid(np.array([[0.0, 0.3]]), 0.1)) == 4
+    # Rounding must not lose the end points: 0.3 / 0.1 is below 3 in floating point.
+    assert len(public_grid(np.array([[-0.3, 0.3]]), 0.1)) == 7
 
 
 @pytest.mark.parametrize("draws", [1, 3, 17, 200])

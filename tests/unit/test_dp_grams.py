@@ -14,11 +14,11 @@ from dpgrams_core.density import naive_density_and_gradient
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.merging import merge
 from dpgrams_core.methods.baselines import fast_mean_shift
-from dpgrams_core.methods.dp_grams import (
+from dpgrams_core.methods.dp_grams import stabilised_score
+from dpgrams_core.methods.dp_grams_plan import (
     INIT_BANDWIDTH_OF_BOX,
     SUPPRESSION_OF_BOX,
     default_starts,
-    stabilised_score,
 )
 from dpgrams_core.privacy.noise import SimulationNoise
 
@@ -190,7 +190,7 @@ class TestGuarantee:
 
     def test_too_little_noise_is_never_released(self, corners, monkeypatch):
         # The package has a function of the module's name, so the module itself is looked up.
-        module = sys.modules["dpgrams_core.methods.dp_grams"]
+        module = sys.modules["dpgrams_core.methods.dp_grams_plan"]
         right = module.published_sigma
         monkeypatch.setattr(module, "published_sigma", lambda *a, **k: right(*a, **k) / 1.01)
         with pytest.raises(RuntimeError, match="calibrated to less than its price"):

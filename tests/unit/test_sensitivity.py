@@ -86,8 +86,15 @@ class TestPointwiseBound:
         across = np.zeros(4 * d)
         across[2 * d], across[3 * d] = 1.0, -1.0
         found = [(loss(across, (0, 0)), across, (0, 0))]
+        # A pile two bandwidths away that just reaches the floor has a gradient far beyond A, so that a
+        # record which joins the start moves the quotient most; only the clip holds it back.
+        pile = int(floor / (GAUSSIAN.constants(d).k_inf / h**d) * math.exp(2) * self.N) + 1
+        if pile < self.N:
+            joins = np.zeros(4 * d)
+            joins[0], joins[2 * d] = 2.0, 9.0
+            found.append((loss(joins, (pile, 0)), joins, (pile, 0)))
         for _ in range(60):
-            share = rng.uniform(0, 0.5, 2) ** 2
+            share = rng.dirichlet([1, 1, 1])[:2]
             counts = (share * (self.N - 1)).astype(int)
             start = rng.normal(0, 1.2, 4 * d)
             if rng.random() < 0.4:

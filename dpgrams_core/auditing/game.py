@@ -1,0 +1,259 @@
+"""The game: run a method thousands of times in two neighbouring worlds and try to tell them apart."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dpgrams_core.auditing.bounds import both_tests
+from dpgrams_core.auditing.pairs import NeighbourPair, neighbour_pair
+from dpgrams_core.auditing.statistics import Statistics
+from dpgrams_core.checks import between, one_of, positive, whole
+from dpgrams_core.errors import SpecError
+from dpgrams_core.methods import METHODS, Method
+from dpgrams_core.methods.broken import BROKEN_METHODS
+from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.results import AuditResult, Dataset
+from dpgrams_core.sweeps import EXECUTORS, _one_thread, derived_seed
+
+Array = np.ndarray
+LOOKS = 10  # how often a stream reports
+MIN_TRIALS, MAX_TRIALS = 40, 1_000_000
+WORLDS = ("first", "second")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """An audit, checked and with every setting filled in; all that a worker needs."""
+
+    method: Method
+    spec: Any
+    pair: NeighbourPair
+    epsilon: float
+    delta: float
+    trials: int
+    seed: int
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Trials ``start`` to ``stop`` of one world."""
+
+    game: Game
+    world: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """The statistics of a chunk, one row a trial, and the status that the releases claim."""
+
+    names: tuple[str, ...]
+    rows: Array
+    status: str
+
+
+def run_chunk(chunk: Chunk) -> ChunkResult:
+    """All trials of a chunk. Each has a seed of its own, derived from what it is and not from who runs it."""
+    game = chunk.game
+    data = game.pair.first if chunk.world == "first" else game.pair.second
+    statistics = Statistics(game.pair)
+    names: tuple[str, ...] = ()
+    rows, status = [], "none"
+    # The matrices are small: more than one numerical thread would only wait for the others, and could
+    # add up in another order than the workers of another executor do.
+    with threadpool_limits(1):
+        for number in range(chunk.start, chunk.stop):
+            seed = derived_seed(game.seed, "audit", game.method.name, game.pair.name, data.n, chunk.world, number)
+            release = game.method.function(data, game.spec, SimulationNoise(seed))
+            found = statistics.of(release)
+            names, status = tuple(found), release.guarantee.status
+            rows.append(list(found.values()))
+    return ChunkResult(names, np.nan_to_num(np.array(rows)), status)
+
+
+def plan_game(
+    method: str | Method,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    trials: int = 2000,
+    seed: int = 0,
+    pair: str | tuple[Dataset, Dataset] = "far_record",
+    n: int | None = None,
+    confidence: float = 0.95,
+    **options: Any,
+) -> Game:
+    """Check everything that an audit was asked for, before anything runs."""
+    if isinstance(method, Method):
+        chosen = method
+    else:
+        known = {**BROKEN_METHODS, **METHODS}
+        chosen = known[one_of("method", method, known)]
+    names = {item.name for item in fields(chosen.spec)}
+    if not {"epsilon", "delta"} <= names:
+        raise SpecError("method", chosen.name, "it claims no privacy, so there is nothing to audit")
+    worlds = neighbour_pair(pair, n)
+    if worlds.first.kind != chosen.kind:
+        raise SpecError("method", chosen.name, f"it works on {chosen.kind} data, and the pair is {worlds.first.kind}")
+    for name, value in options.items():
+        if name not in names:
+            raise SpecError(name, value, "no such option; the options are " + ", ".join(sorted(names)))
+    settings = {name: value for name, value in worlds.settings.items() if name in names} | options
+    return Game(
+        method=chosen,
+        spec=chosen.spec(epsilon=positive("epsilon", epsilon), delta=between("delta", delta, 0, 1), **settings),
+        pair=worlds,
+        epsilon=float(epsilon),
+        delta=float(delta),
+        trials=whole("trials", trials, MIN_TRIALS, MAX_TRIALS),
+        seed=whole("seed", seed, 0),
+        confidence=between("confidence", confidence, 0, 1),
+    )
+
+
+def looks_of(game: Game) -> list[tuple[Chunk, Chunk]]:
+    """The trials of a game, in the portions after which it reports: a chunk of each world."""
+    ends = [game.trials * look // LOOKS for look in range(LOOKS + 1)]
+    return [(Chunk(game, WORLDS[0], *part), Chunk(game, WORLDS[1], *part)) for part in pairwise(ends)]
+
+
+def _run_looks(looks: list[tuple[Chunk, Chunk]], executor: str) -> Iterator[tuple[ChunkResult, ChunkResult]]:
+    """Results in the order of the looks, so that every executor gives the same stream."""
+    if executor == "serial":
+        for first, second in looks:
+            yield run_chunk(first), run_chunk(second)
+        return
+    context = multiprocessing.get_context("spawn")  # forking a threaded server is unsafe
+    pool = ProcessPoolExecutor(max(1, os.cpu_count() or 1), mp_context=context, initializer=_one_thread)
+    try:
+        futures = [(pool.submit(run_chunk, first), pool.submit(run_chunk, second)) for first, second in looks]
+        for one, two in futures:
+            yield one.result(), two.result()
+    finally:
+        # Not "with": leaving it would shut down a second time and take the cancelling back.
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def stream_audit(method: str | Method, *, executor: str = "serial", **options: Any) -> Iterator[AuditResult]:
+    """As ``audit``, with an interim result after every tenth of the trials.
+
+    Closing the iterator stops the workers; what came stays true: half of the allowed error is shared by
+    the interim results and half is kept for the last, so all of them hold at once with ``confidence``.
+    A wrong setting is refused here, before the first result is asked for.
+    """
+    one_of("executor", executor, EXECUTORS)
+    return _stream(plan_game(method, **options), executor, interim=True)
+
+
+def _stream(game: Game, executor: str, *, interim: bool) -> Iterator[AuditResult]:
+    """The results of a game; without ``interim`` the last one only, which is the same."""
+    parts: tuple[list[Array], list[Array]] = ([], [])
+    error = 1 - game.confidence
+    looks = looks_of(game)
+    results = _run_looks(looks, executor)
+    try:
+        for look, pieces in enumerate(results):
+            for part, piece in zip(parts, pieces, strict=True):
+                part.append(piece.rows)
+            last = look == len(looks) - 1
+            if not (last or interim):
+                continue
+            yield AuditResult(
+                method=game.method.name,
+                pair=game.pair.name,
+                n=game.pair.first.n,
+                epsilon_claimed=game.epsilon,
+                delta=game.delta,
+                claimed_status=pieces[0].status,
+                confidence=game.confidence,
+                trials=game.trials,
+                trials_done=looks[look][0].stop,
+                seed=game.seed,
+                tests=both_tests(
+                    np.concatenate(parts[0]),
+                    np.concatenate(parts[1]),
+                    pieces[0].names,
+                    delta=game.delta,
+                    error=error / 2 if last else error / 2 / (len(looks) - 1),
+                ),
+            )
+    finally:
+        results.close()  # type: ignore[attr-defined]
+
+
+def audit(
+    method: str | Method,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    trials: int = 2000,
+    seed: int = 0,
+    pair: str | tuple[Dataset, Dataset] = "far_record",
+    executor: str = "serial",
+    n: int | None = None,
+    confidence: float = 0.95,
+    **options: Any,
+) -> AuditResult:
+    """Play a distinguishing game against a method and bound its epsilon from below.
+
+    Parameters
+    ----------
+    method : a key of ``METHODS`` or ``BROKEN_METHODS``, or a ``Method`` of your own.
+    epsilon, delta : the claim that is tested.
+    trials : runs in each of the two worlds; half choose the test, half are counted.
+    pair : a key of ``PAIRS``, or two Datasets that differ in exactly one record.
+    executor : "serial" or "processes"; the result is the same.
+    n : records of a built-in pair; small is fast, and a guarantee must hold for any n.
+    confidence : with at most the remaining probability, a correct mechanism is called caught.
+    **options : fields of the method's spec; they replace the settings that come with the pair.
+
+    Notes
+    -----
+    A lower bound below the claim proves nothing; only ``caught`` is a finding.
+
+    Examples
+    --------
+    >>> result = audit("broken_data_starts", epsilon=1.0, trials=200, n=50, n_starts=25)
+    >>> result.caught
+    True
+    """
+    wish: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "trials": trials, "seed": seed, "pair": pair, "n": n}
+    one_of("executor", executor, EXECUTORS)
+    return next(_stream(plan_game(method, confidence=confidence, **wish, **options), executor, interim=False))
+
+
+def audit_text(result: AuditResult) -> str:
+    """An audit as lines for the command line.
+
+    Examples
+    --------
+    >>> print(audit_text(audit("broken_sum", trials=100, n=50)).splitlines()[0])
+    Audit of broken_sum on far_record (n = 50): claims ε = 1, δ = 1e-06
+    """
+    done = f"{result.trials_done}" if result.complete else f"{result.trials_done} of {result.trials}"
+    lines = [
+        f"Audit of {result.method} on {result.pair} (n = {result.n}): "
+        f"claims ε = {result.epsilon_claimed:g}, δ = {result.delta:g}",
+        f"  {done} runs in each world, seed {result.seed}; half chose the tests, half are counted",
+    ]
+    for test in result.tests:
+        sign = ">" if test.above else "<="
+        lines.append(f"  {'mirrored ' if test.swapped else ''}test: {test.statistic} {sign} {test.threshold:.4g}")
+        for name, count, (low, high) in (
+            ("true", test.true_positives, test.true_positive_interval),
+            ("false", test.false_positives, test.false_positive_interval),
+        ):
+            lines.append(f"    {name} positives {count} of {test.trials}, rate between {low:.4f} and {high:.4f}")
+        lines.append(f"    ε is at least {test.epsilon_lower:.3f}")
+    return "\n".join([*lines, result.verdict])

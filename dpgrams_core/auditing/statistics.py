@@ -1,0 +1,116 @@
+"""From a Release to numbers: test statistics that use only what was released.
+
+Whoever attacks knows both neighbouring data sets and all but the noise; so a statistic may use the
+two places of the record, and for a released surface the two exact surfaces.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpgrams_core.auditing.pairs import NeighbourPair
+from dpgrams_core.results import Release
+from dpgrams_core.surfaces import ReleasedSurface, coefficients
+
+Array = np.ndarray
+NEAR = 0.08  # of the box's diagonal: what counts as "near" a place
+TRAINED = "trained combination"
+
+
+class Statistics:
+    """The statistics of one pair; holds what need not be computed again for each trial."""
+
+    def __init__(self, pair: NeighbourPair) -> None:
+        self.pair = pair
+        box = pair.first.box
+        self.far = float(np.linalg.norm(box[:, 1] - box[:, 0]))
+        along = pair.new - pair.old
+        self.direction = along / np.linalg.norm(along)
+        self._projection: Array | None = None
+
+    def of(self, release: Release) -> dict[str, float]:
+        """Every statistic of one release, by name; the names depend on the method only."""
+        found = self._of_points("modes", release.modes)
+        if release.anchors is not None:
+            found |= self._of_points("anchors", release.anchors)
+            first = release.anchors[:1]
+            found["first anchor: nearer to the new place"] = self._nearest(first, self.pair.old) - self._nearest(
+                first, self.pair.new
+            )
+        if release.trajectories is not None and len(release.trajectories) > 1:
+            found |= self._of_points("ends", release.trajectories[-1])
+            found |= self._of_steps(release.trajectories)
+        surface = getattr(release, "surface", None)
+        if isinstance(surface, ReleasedSurface):
+            found |= self._of_surface(surface)
+        return found
+
+    def _nearest(self, points: Array, place: Array) -> float:
+        """Distance of the nearest point, never beyond the box's diagonal, also where there is no point."""
+        distances = np.linalg.norm(points - place, axis=1)
+        return float(min(distances.min(initial=self.far), self.far))
+
+    def _of_points(self, part: str, points: Array) -> dict[str, float]:
+        old, new = self._nearest(points, self.pair.old), self._nearest(points, self.pair.new)
+        found = {
+            f"{part}: how many": float(len(points)),
+            f"{part}: distance to the old place": old,
+            f"{part}: distance to the new place": new,
+            f"{part}: old distance minus new": old - new,
+        }
+        for name, place in (("old", self.pair.old), ("new", self.pair.new)):
+            near = np.linalg.norm(points - place, axis=1) < NEAR * self.far
+            found[f"{part}: number near the {name} place"] = float(near.sum())
+        return found
+
+    def _of_steps(self, path: Array) -> dict[str, float]:
+        """How the first step, and the whole way, move the start nearest to each place."""
+        found = {"first step: mean along the move": float(((path[1] - path[0]) @ self.direction).mean())}
+        for name, place in (("old", self.pair.old), ("new", self.pair.new)):
+            start = int(np.argmin(np.linalg.norm(path[0] - place, axis=1)))
+            step, way = path[1, start] - path[0, start], path[-1, start] - path[0, start]
+            found[f"first step near the {name} place: along the move"] = float(step @ self.direction)
+            found[f"first step near the {name} place: length"] = float(np.linalg.norm(step))
+            if len(path) > 2:
+                found[f"whole way from the {name} place: along the move"] = float(way @ self.direction)
+        return found
+
+    def _of_surface(self, surface: ReleasedSurface) -> dict[str, float]:
+        old, new = (float(value) for value in surface.value(np.stack([self.pair.old, self.pair.new])))
+        if self._projection is None:
+            # The noise is the same in every coefficient, so the likelihood ratio of the two worlds is
+            # an increasing function of this projection: no test can do better (Neyman and Pearson).
+            exact = [coefficients(data.points, surface.bases) for data in (self.pair.first, self.pair.second)]
+            self._projection = exact[1] - exact[0]
+        return {
+            "surface: height at the old place": old,
+            "surface: height at the new place": new,
+            "surface: new height minus old": new - old,
+            "surface: likelihood ratio": float((surface.coefficients * self._projection).sum()),
+        }
+
+
+def train(first: Array, second: Array) -> tuple[Array, Array, Array]:
+    """Centre, scale and weights of a linear rule that tells the two worlds' statistics apart.
+
+    Ridge regression of the world's sign on standardised statistics; rows are trials.  Trained on the
+    trials that choose the test, never on those that measure it.
+    """
+    rows = np.concatenate([first, second])
+    sign = np.concatenate([-np.ones(len(first)), np.ones(len(second))])
+    centre, scale = rows.mean(axis=0), rows.std(axis=0)
+    scale = np.where(scale > 1e-12 * (1 + np.abs(centre)), scale, np.inf)  # a constant column says nothing
+    table = squash(rows, centre, scale)
+    gram = table.T @ table / len(table) + 0.01 * np.eye(table.shape[1])
+    return centre, scale, np.linalg.solve(gram, table.T @ sign / len(table))
+
+
+def squash(rows: Array, centre: Array, scale: Array) -> Array:
+    """Standardised columns with rare huge values drawn in, or those would decide everything."""
+    return np.tanh((rows - centre) / scale / 3)
+
+
+def with_trained(rows: Array, rule: tuple[Array, Array, Array]) -> Array:
+    """The statistics with the trained combination as one more column."""
+    centre, scale, weights = rule
+    return np.column_stack([rows, squash(rows, centre, scale) @ weights])
