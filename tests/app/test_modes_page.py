@@ -73,6 +73,14 @@ def test_theorem_noise_is_said_to_swamp_the_signal(page):
     assert "Noise swamps the signal" in text
 
 
+def test_tight_noise_is_said_to_be_proven(page):
+    page.run()
+    choice(page, "calibration").set_value("tight").run()
+    assert not page.exception
+    assert "proven" in all_text(page)
+    assert "not a proof" not in all_text(page)
+
+
 def test_the_functional_release_says_that_it_is_proven(page):
     page.run()
     choice(page, "method").set_value("functional").run()
