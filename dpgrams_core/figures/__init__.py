@@ -1,15 +1,14 @@
 """Figures from arrays and releases: pure functions, each with its sentence and its table."""
 
 from dpgrams_core.figures.modes import (
-    DensityGrid,
     anchors_chart,
     contour_chart,
-    density_grid,
     released_chart,
     runs_chart,
     surface_chart,
 )
 from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.figures.traces import DensityGrid, density_grid
 from dpgrams_core.figures.tradeoff import tradeoff_chart
 
 __all__ = [

@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dpgrams_core.density import grid_density
 from dpgrams_core.figures.style import (
     NON_PRIVATE_MARK,
     NON_PRIVATE_SCALE,
     PRIVATE,
     PRIVATE_MARK,
     PRIVATE_SCALE,
-    QUIET,
     TRUTH,
     TRUTH_MARK,
     Chart,
     plain_layout,
     short,
 )
-from dpgrams_core.kernels import get_kernel
+from dpgrams_core.figures.traces import (
+    DensityGrid,
+    contours,
+    marks,
+    player,
+    square_axes,
+    trails,
+    true_modes,
+    walkers,
+)
 from dpgrams_core.metrics import default_match_radius, match_modes, recovery_rates
 from dpgrams_core.results import Dataset, Release
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class DensityGrid:
-    """A plain KDE on a grid over the public box. Not private."""
-
-    x: Array
-    y: Array
-    z: Array  # (len(x), len(y))
-
-
-def density_grid(data: Dataset, kernel: str, bandwidth: float, nodes: int = 70) -> DensityGrid:
-    """The plain KDE of a two-dimensional data set on nodes x nodes points of its box."""
-    x, y = (np.linspace(low, high, nodes) for low, high in data.box)
-    return DensityGrid(x, y, grid_density(get_kernel(kernel), data.points, [x, y], bandwidth))
 
 
 def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
@@ -129,7 +119,7 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
             ),
         ]
     )
-    _square_axes(figure, data.box)
+    square_axes(figure, data.box)
     index = [int(((candidates - anchor) ** 2).sum(axis=1).argmin()) for anchor in anchors]
     table = pd.DataFrame(
         {"anchor": order, "x": anchors[:, 0], "y": anchors[:, 1], "records nearby (not private)": counts[index]}
@@ -178,7 +168,7 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
             ),
         ]
     )
-    _square_axes(figure, data.box)
+    square_axes(figure, data.box)
     table = pd.DataFrame({"x": release.modes[:, 0], "y": release.modes[:, 1], "height above the noise": significance})
     table.insert(0, "private mode", range(1, len(table) + 1))
     if len(significance):
@@ -198,25 +188,25 @@ def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: 
     assert path is not None
     figure = go.Figure(
         [
-            _contours(grid),
-            _trails(path, len(path) - 1),
-            _walkers(path, len(path) - 1),
-            _marks(release.modes, "private modes", PRIVATE_MARK),
-            _marks(baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK),
-            _marks(truth, "true modes", TRUTH_MARK),
+            contours(grid),
+            trails(path, len(path) - 1),
+            walkers(path, len(path) - 1),
+            marks(release.modes, "private modes", PRIVATE_MARK),
+            marks(baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK),
+            marks(truth, "true modes", TRUTH_MARK),
         ]
     )
     # Frames change the trails, the walkers and, before the last one, hide the merged modes.
     figure.frames = [
         go.Frame(
             name=str(t),
-            data=[_trails(path, t), _walkers(path, t), go.Scatter(visible=t == len(path) - 1)],
+            data=[trails(path, t), walkers(path, t), go.Scatter(visible=t == len(path) - 1)],
             traces=[1, 2, 3],
         )
         for t in range(len(path))
     ]
-    _square_axes(figure, data.box)
-    _player(figure, len(path))
+    square_axes(figure, data.box)
+    player(figure, len(path))
     outside = int(((release.modes < data.box[:, 0]) | (release.modes > data.box[:, 1])).any(axis=1).sum())
     matching = match_modes(truth, release.modes)
     nearest = match_modes(truth, baseline.modes)
@@ -261,13 +251,13 @@ def runs_chart(data: Dataset, grid: DensityGrid, runs: list[Release], baseline: 
     traces = []
     for i, release in enumerate(runs):
         axes = {"xaxis": f"x{i + 1}", "yaxis": f"y{i + 1}"}
-        traces.append(_contours(coarse, levels=4).update(axes))
+        traces.append(contours(coarse, levels=4).update(axes))
         for points, name, mark, size in (
             (release.modes, "private modes", PRIVATE_MARK, 10),
             (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 9),
             (truth, "true modes", TRUTH_MARK, 7),
         ):
-            trace = _marks(points, name, {**mark, "size": size})
+            trace = marks(points, name, {**mark, "size": size})
             traces.append(trace.update({**axes, "showlegend": i == 0, "legendgroup": name}))
     figure = go.Figure(traces, layout)
     box = data.box
@@ -299,107 +289,5 @@ def runs_chart(data: Dataset, grid: DensityGrid, runs: list[Release], baseline: 
     return Chart(plain_layout(figure, 165 * rows + 60), sentence, table)
 
 
-def true_modes(data: Dataset) -> Array:
-    """The known modes; these pictures are for data that have them."""
-    if data.true_modes is None:
-        raise ValueError("this picture needs a data set with known modes")
-    return data.true_modes
-
-
 def _matched(points: Array, index: Array, axis: int) -> list[float]:
     return [float(points[i, axis]) if i >= 0 else float("nan") for i in index]
-
-
-def _contours(grid: DensityGrid, levels: int = 9) -> go.Contour:
-    return go.Contour(
-        x=grid.x,
-        y=grid.y,
-        z=grid.z.T.astype(np.float32),
-        contours={"coloring": "lines", "start": 0, "end": float(grid.z.max()), "size": float(grid.z.max()) / levels},
-        colorscale=[[0, QUIET], [1, QUIET]],
-        line={"width": 1},
-        showscale=False,
-        hoverinfo="skip",
-        name="plain KDE (not private)",
-    )
-
-
-def _marks(points: Array, name: str, mark: dict) -> go.Scatter:
-    return go.Scatter(
-        x=points[:, 0],
-        y=points[:, 1],
-        mode="markers",
-        name=name,
-        marker=mark,
-        hovertemplate=name + ": (%{x:.3f}, %{y:.3f})<extra></extra>",
-    )
-
-
-def _trails(path: Array, step: int) -> go.Scatter:
-    """All paths up to a step as one line with gaps."""
-    gap = np.full((1, path.shape[1], 2), np.nan)
-    joined = np.concatenate([path[: step + 1], gap]).transpose(1, 0, 2).reshape(-1, 2)
-    return go.Scatter(
-        x=joined[:, 0],
-        y=joined[:, 1],
-        mode="lines",
-        name="ascent",
-        line={"width": 1.5, "color": PRIVATE},
-        opacity=0.55,
-        hoverinfo="skip",
-    )
-
-
-def _walkers(path: Array, step: int) -> go.Scatter:
-    return go.Scatter(
-        x=path[step, :, 0],
-        y=path[step, :, 1],
-        mode="markers",
-        name="starts on their way",
-        showlegend=False,
-        marker={"symbol": "circle-open", "size": 9, "color": PRIVATE, "line": {"width": 2}},
-        hovertemplate="start %{pointNumber}: (%{x:.2f}, %{y:.2f})<extra></extra>",
-    )
-
-
-def _square_axes(figure: go.Figure, box: Array) -> None:
-    figure.update_xaxes(range=list(box[0]), title="x", constrain="domain", zeroline=False)
-    figure.update_yaxes(range=list(box[1]), title="y", scaleanchor="x", constrain="domain", zeroline=False)
-
-
-def _player(figure: go.Figure, steps: int) -> None:
-    """Play and pause buttons and a step slider, all in the browser."""
-    # Without a redraw plotly drops the contours from the first frame on.
-    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
-    moving = {"frame": {"duration": 350, "redraw": True}, "fromcurrent": True, "transition": {"duration": 0}}
-    figure.update_layout(
-        updatemenus=[
-            {
-                "type": "buttons",
-                "showactive": False,
-                "bgcolor": "rgba(128,134,145,0.2)",
-                "direction": "left",
-                "x": 0,
-                "xanchor": "left",
-                "y": -0.14,
-                "yanchor": "top",
-                "pad": {"t": 12, "r": 8},
-                "buttons": [
-                    {"label": "▶ Play", "method": "animate", "args": [None, moving]},
-                    {"label": "❚❚", "method": "animate", "args": [[None], still]},
-                ],
-            }
-        ],
-        sliders=[
-            {
-                "active": steps - 1,
-                "x": 0.3,
-                "len": 0.7,
-                "y": -0.14,
-                "yanchor": "top",
-                "pad": {"t": 12},
-                "currentvalue": {"prefix": "step ", "xanchor": "right"},
-                "steps": [{"label": str(t), "method": "animate", "args": [[str(t)], still]} for t in range(steps)],
-            }
-        ],
-    )
