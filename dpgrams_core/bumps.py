@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from dpgrams_core.surfaces import ReleasedSurface
 
@@ -53,7 +53,7 @@ def detection_threshold(surface: ReleasedSurface) -> float:
     """
     sides = (surface.box[:, 1] - surface.box[:, 0]) / surface.bandwidth
     places = float(np.prod(2 * sides + 1))
-    return float(norm.isf(FALSE_ALARM / places))
+    return float(-ndtri(FALSE_ALARM / places))
 
 
 def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: float) -> Bumps:
