@@ -177,7 +177,7 @@ def guarantee_of(chosen: Plan, events: tuple[Event, ...]) -> Guarantee:
     if spec.calibration == "theorem":
         status = "as published"
         statement = (
-            "The start is proven. For the ascent the paper proves this ε, but one step of its proof for "
+            "The start is proven. For the ascent the paper states this ε, but one step of its proof for "
             "several starts at once has a gap, so we say “as published”."
         )
     elif spec.calibration == "tight":

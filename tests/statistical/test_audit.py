@@ -48,12 +48,23 @@ PLAIN = Method("plain", "modes", "Plain", True, PlainSpec, plain_gaussian)
 
 
 @pytest.mark.parametrize("multiplier", [0.4, 0.7, 1.0])
-def test_the_bound_is_below_the_exact_epsilon_and_comes_near_it(multiplier, seed, flake_rate):
+def test_on_average_the_bound_shows_more_than_half_of_the_exact_epsilon(multiplier, rng):
+    # Over 300 games the ratio had mean 0.57 to 0.67 and standard deviation 0.04 to 0.08: the mean of 40 games
+    # lies ten standard errors above a half, while a single game falls below it in several of a hundred.
+    exact, ratios = exact_epsilon(multiplier, 0.05), []
+    for _ in range(40):
+        worlds = rng.standard_normal((2, 2000, 1)) * multiplier + np.array([0.0, 1.0])[:, None, None]
+        ratios.append(max(test.epsilon_lower for test in both_tests(*worlds, ["x"], delta=0.05, error=0.05)) / exact)
+    assert np.mean(ratios) > 0.5
+
+
+@pytest.mark.parametrize("multiplier", [0.4, 0.7, 1.0])
+def test_a_whole_audit_shows_something_and_stays_below_the_exact_epsilon(multiplier, seed, flake_rate):
     # n is 10, so that value / 10 stays in the box and a distance to a place is the value itself.
     exact = exact_epsilon(multiplier, 0.05)
     options = {"epsilon": exact, "delta": 0.05, "trials": 2000, "seed": seed, "n": 10, "scale": multiplier}
     result = audit(PLAIN, **options)
-    assert result.epsilon_lower > exact / 2
+    assert result.epsilon_lower > exact / 5  # five standard deviations below the mean of a single game
     assert not audit(PLAIN, confidence=1 - flake_rate, **options).caught
 
 
