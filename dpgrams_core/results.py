@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,16 @@ class Guarantee:
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"unknown status {self.status!r}")
+
+    def without_public_bandwidth(self, rule: str) -> Guarantee:
+        """The same result when its bandwidth was read off the records: no proof covers that, so ε is nominal."""
+        caveat = (
+            f"The bandwidth comes from the records ({rule}) and is not paid for: only for public or synthetic data."
+        )
+        statement = self.statement
+        if self.status != "nominal":
+            statement = "ε is nominal: its argument needs a public bandwidth, and this one was read off the records."
+        return replace(self, status="nominal", statement=statement, caveats=(*self.caveats, caveat))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -193,21 +193,17 @@ def guarantee_of(chosen: Plan, events: tuple[Event, ...]) -> Guarantee:
             "one denominator. One record can move the result more than this noise covers, so this is not a proof."
         )
         caveats.append("The start (DAP) alone is proven for its share of ε.")
-    if not chosen.bandwidth.public:
-        caveats.append(
-            f"The bandwidth comes from the records ({chosen.bandwidth.rule}) and is not paid for: "
-            "only for public or synthetic data."
-        )
     if cost.epsilon > spec.epsilon * (1 + 1e-9):
         raise RuntimeError("the noise was calibrated to less than its price; this is a bug, nothing was released")
     if status != "proven" and cost.epsilon < 0.999 * spec.epsilon:
         caveats.append(
             f"At this ε the noise no longer falls (the first term of ε_iter binds): only {cost.epsilon:.3g} is spent."
         )
-    return Guarantee(
+    guarantee = Guarantee(
         epsilon=spec.epsilon if math.isclose(cost.epsilon, spec.epsilon, rel_tol=1e-9) else cost.epsilon,
         delta=cost.delta,
         status=status,
         statement=statement,
         caveats=tuple(caveats),
     )
+    return guarantee if chosen.bandwidth.public else guarantee.without_public_bandwidth(chosen.bandwidth.rule)

@@ -139,13 +139,7 @@ def functional(data: Dataset, spec: FunctionalSpec, noise: SimulationNoise) -> R
 def guarantee_of(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRelease) -> Guarantee:
     """Proven, unless the bandwidth was read off the records."""
     cost = price((event,), spec.delta)
-    caveats = []
-    if not bandwidth.public:
-        caveats.append(
-            f"The bandwidth comes from the records ({bandwidth.rule}) and is not paid for: "
-            "only for public or synthetic data."
-        )
-    return Guarantee(
+    guarantee = Guarantee(
         epsilon=spec.epsilon if math.isclose(cost.epsilon, spec.epsilon, rel_tol=1e-6) else cost.epsilon,
         delta=cost.delta,
         status="proven",
@@ -153,5 +147,5 @@ def guarantee_of(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRele
             "Proven: replacing one record changes the whole released surface by at most √2 in the norm of its noise, "
             "and everything shown is computed from that surface alone. It is paid for once."
         ),
-        caveats=tuple(caveats),
     )
+    return guarantee if bandwidth.public else guarantee.without_public_bandwidth(bandwidth.rule)

@@ -34,6 +34,16 @@ def test_a_bandwidth_from_the_records_is_flagged():
     data = load_dataset("four_corners", n=500, seed=0)
     release = run("functional", data, bandwidth="silverman", seed=0)
     assert any("comes from the records" in caveat for caveat in release.guarantee.caveats)
+    assert release.guarantee.status == "nominal"
+
+
+@pytest.mark.parametrize("calibration", ["tight", "theorem", "experiments"])
+def test_no_calibration_is_more_than_nominal_with_a_bandwidth_from_the_records(calibration):
+    data = load_dataset("four_corners", n=500, seed=0)
+    guarantee = run("dp_grams", data, bandwidth="silverman", calibration=calibration, seed=0).guarantee
+    assert guarantee.status == "nominal"
+    assert "roven: " not in guarantee.statement
+    assert sum("comes from the records" in caveat for caveat in guarantee.caveats) == 1
 
 
 def test_same_seed_same_release_and_other_seed_another():
