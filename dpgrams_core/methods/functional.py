@@ -145,7 +145,7 @@ def guarantee_of(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRele
         status="proven",
         statement=(
             "Proven: replacing one record changes the whole released surface by at most √2 in the norm of its noise, "
-            "and everything shown is computed from that surface alone. It is paid for once."
+            "and its modes, paths and heights are computed from that surface alone. It is paid for once."
         ),
     )
     return guarantee if bandwidth.public else guarantee.without_public_bandwidth(bandwidth.rule)
