@@ -31,4 +31,4 @@ class DataError(ValueError):
 
 
 class PrivacyLeakWarning(UserWarning):
-    """A setting was computed from private data and was not paid for."""
+    """Private data were run with settings that no proof covers, such as a bandwidth read off the records."""

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from dpgrams_core import Dataset, SpecError, load_dataset
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 
 # Random inputs differ from run to run on purpose: a property must hold for all of them.
 settings.register_profile(
@@ -87,13 +87,14 @@ def refused():
 
 @pytest.fixture
 def nothing_drawn(monkeypatch):
-    """Any privacy randomness drawn in this test is an error."""
+    """Any privacy randomness drawn in this test is an error, at either door."""
 
     def drawn(*_, **__):
         raise AssertionError("privacy randomness was drawn before the refusal")
 
-    for name in ("gumbel_argmax", "correlated_gaussian", "covered_gaussian", "batch"):
-        monkeypatch.setattr(SimulationNoise, name, drawn)
+    for door in (SimulationNoise, ReleaseNoise):
+        for name in ("gumbel_argmax", "correlated_gaussian", "covered_gaussian", "independent_gaussian", "batch"):
+            monkeypatch.setattr(door, name, drawn)
 
 
 @pytest.fixture

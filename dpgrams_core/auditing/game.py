@@ -68,6 +68,7 @@ def run_chunk(chunk: Chunk) -> ChunkResult:
     game = chunk.game
     data = game.pair.first if chunk.world == "first" else game.pair.second
     statistics = Statistics(game.pair)
+    play = game.method.bare or game.method.function
     names: tuple[str, ...] = ()
     rows, status = [], "none"
     # The matrices are small: more than one numerical thread would only wait for the others, and could
@@ -75,7 +76,7 @@ def run_chunk(chunk: Chunk) -> ChunkResult:
     with threadpool_limits(1):
         for number in range(chunk.start, chunk.stop):
             seed = derived_seed(game.seed, "audit", game.method.name, game.pair.name, data.n, chunk.world, number)
-            release = game.method.function(data, game.spec, SimulationNoise(seed))
+            release = play(data, game.spec, SimulationNoise(seed))
             found = statistics.of(release)
             names, status = tuple(found), release.guarantee.status
             rows.append(list(found.values()))

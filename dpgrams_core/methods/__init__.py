@@ -3,69 +3,129 @@
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.checks import one_of, whole
-from dpgrams_core.errors import DataError, SpecError
+from dpgrams_core.errors import DataError, PrivacyLeakWarning, SpecError
 from dpgrams_core.methods.baselines import mean_shift
 from dpgrams_core.methods.dp_grams import dp_grams
-from dpgrams_core.methods.functional import functional
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.methods.functional import functional, release_surface
+from dpgrams_core.privacy.noise import Noise, ReleaseNoise, SimulationNoise
 from dpgrams_core.results import Dataset, Release
 from dpgrams_core.specs import DPGramsSpec, FunctionalSpec, MeanShiftSpec, make_spec
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method: what kind of data it takes, its settings and its function."""
+    """A method: what kind of data it takes, its settings and its function.
+
+    ``bare`` is the part of the function that reads the records, where the rest is post-processing: an audit
+    that runs it thousands of times can do without the rest, which never makes two worlds easier to tell apart.
+    """
 
     name: str
     kind: str
     title: str
     private: bool
     spec: type
-    function: Callable[[Dataset, Any, SimulationNoise], Release]
+    function: Callable[[Dataset, Any, Noise], Release]
+    bare: Callable[[Dataset, Any, Noise], Release] | None = None
 
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("dp_grams", "modes", "DP-GRAMS", True, DPGramsSpec, dp_grams),
-        Method("functional", "modes", "Functional release", True, FunctionalSpec, functional),
+        Method("functional", "modes", "Functional release", True, FunctionalSpec, functional, release_surface),
         Method("mean_shift", "modes", "Mean shift", False, MeanShiftSpec, mean_shift),
     )
 }
 
 
+# The calibrations that run without a proof, and the status that their results carry.
+UNPROVEN_CALIBRATIONS = {"experiments": "nominal", "theorem": "as published"}
+
+
 def run(method: str, data: Dataset, *, seed: int | None = None, **options: Any) -> Release:
     """Run a method on a data set.
+
+    Data marked private go through the release door: operating-system entropy, no seed, and no diagnostics in
+    the result; a seed or a method without privacy is refused there.  All other data are simulated on.
 
     Parameters
     ----------
     method : a key of ``METHODS``.
-    data : from ``load_dataset``.
+    data : from ``load_dataset``, or a ``Dataset`` of one's own.
     seed : of the privacy noise; runs with a seed are simulations. Without one, a fresh seed is
-        drawn and recorded in the release.
+        drawn and recorded in the release. Private data take none.
     **options : fields of the method's spec (``METHODS[method].spec``).
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        When private data are run with settings that no proof covers, before anything is drawn.
 
     Examples
     --------
-    >>> from dpgrams_core import load_dataset
-    >>> release = run("dp_grams", load_dataset("four_corners", n=1000, seed=0), epsilon=1.0, seed=0)
-    >>> release.guarantee.status
-    'nominal'
+    >>> from dpgrams_core import Dataset, load_dataset
+    >>> data = load_dataset("four_corners", n=1000, seed=0)
+    >>> release = run("dp_grams", data, epsilon=1.0, seed=0)
+    >>> release.door, release.guarantee.status
+    ('simulation', 'nominal')
+    >>> mine = Dataset(name="mine", kind="modes", points=data.points, box=data.box, private=True)
+    >>> release = run("functional", mine, epsilon=1.0)
+    >>> release.door, release.seed, release.guarantee.status
+    ('release', None, 'proven')
     """
     chosen = METHODS[one_of("method", method, METHODS)]
     if data.kind != chosen.kind:
         raise SpecError("method", method, f"it works on {chosen.kind} data, and {data.name} holds {data.kind} data")
     spec: Any = make_spec(chosen.spec, options)
     if data.private:
-        raise DataError("Private data need the release door, which this version does not have yet; nothing was run.")
+        return _release(chosen, data, spec, seed)
     number = fresh_seed() if seed is None else whole("seed", seed, 0)
     release = chosen.function(data, spec, SimulationNoise(number))
     return replace(release, seed=number)
+
+
+def _release(chosen: Method, data: Dataset, spec: Any, seed: int | None) -> Release:
+    """The release door: refusals and warnings first, then one run whose result holds only what may leave."""
+    if seed is not None:
+        raise SpecError("seed", seed, "the data are private, and a release has no seed; leave it out")
+    if not chosen.private:
+        raise DataError(f"{chosen.title} has no privacy and the data are private; nothing was run.")
+    noise = ReleaseNoise()
+    doubts = _doubts(spec)
+    for doubt in doubts:
+        warnings.warn(doubt, PrivacyLeakWarning, stacklevel=3)
+    release = chosen.function(data, spec, noise)
+    status = release.guarantee.status
+    if status != "proven" and not doubts:
+        warnings.warn(f"The guarantee of this release is “{status}”, not proven.", PrivacyLeakWarning, stacklevel=3)
+    return replace(release, door=noise.door, seed=None, _diagnostics=None)
+
+
+def _doubts(spec: Any) -> list[str]:
+    """What no proof covers in these settings, one sentence each."""
+    doubts = []
+    calibration = getattr(spec, "calibration", None)
+    if calibration in UNPROVEN_CALIBRATIONS:
+        doubts.append(
+            f"calibration = {calibration!r} gives a guarantee that is “{UNPROVEN_CALIBRATIONS[calibration]}”, not "
+            "proven: on private data use the tight calibration or the functional release."
+        )
+    wish = getattr(spec, "bandwidth", None)
+    rule = BANDWIDTH_RULES.get(wish) if isinstance(wish, str) else None
+    if rule is not None and not rule.public:
+        doubts.append(
+            f"bandwidth = {rule.name!r} is read off the private records and not paid for, so the guarantee is "
+            "“nominal”: give a number or a public rule."
+        )
+    return doubts
 
 
 def fresh_seed() -> int:

@@ -12,7 +12,7 @@ from dpgrams_core.bandwidths import BandwidthFacts, choose_bandwidth
 from dpgrams_core.density import density_and_gradient
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.merging import group_means, merge, radius_groups, weighted_ward_groups
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
 from dpgrams_core.specs import MeanShiftSpec
 
@@ -135,7 +135,7 @@ def fast_mean_shift(points: Array, h: float, starts: Array) -> tuple[Array, Arra
     return group_means(exact, final), final[groups]
 
 
-def mean_shift(data: Dataset, spec: MeanShiftSpec, noise: SimulationNoise) -> Release:
+def mean_shift(data: Dataset, spec: MeanShiftSpec, noise: Noise) -> Release:
     """Mean shift from every data point, merged; no privacy at all."""
     facts = BandwidthFacts(
         n=data.n, d=data.dimension, box=data.box, epsilon=math.inf, beta=spec.beta, points=data.points

@@ -16,7 +16,7 @@ from dpgrams_core.merging import merge
 from dpgrams_core.methods import Method
 from dpgrams_core.methods.dap import candidate_set, draw_anchors, public_grid
 from dpgrams_core.methods.dp_grams import Plan, ascend, plan
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.results import Dataset, Guarantee, Release
 from dpgrams_core.specs import DPGramsSpec
 
@@ -25,7 +25,7 @@ STARTS_PER_RECORD = 0.1  # as in the research code
 JITTER = 0.1  # of the bandwidth
 
 
-def broken_data_starts(data: Dataset, spec: DPGramsSpec, noise: SimulationNoise) -> Release:
+def broken_data_starts(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Release:
     """DP-GRAMS that starts at records plus a little jitter, where the algorithm has DAP.
 
     A start tells where a record is: a record in an empty place is seen whenever it is drawn.
@@ -41,7 +41,7 @@ def broken_data_starts(data: Dataset, spec: DPGramsSpec, noise: SimulationNoise)
     return _climb(data, chosen, rows + jitter, noise, gain=1.0, method="broken_data_starts", why=claim)
 
 
-def broken_sum(data: Dataset, spec: DPGramsSpec, noise: SimulationNoise) -> Release:
+def broken_sum(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Release:
     """DP-GRAMS that adds the clipped contributions up, with the noise of their mean.
 
     The noise is calibrated to 2 C / m, but one record moves a sum of m contributions m times as far
@@ -75,9 +75,7 @@ def _experiments_plan(data: Dataset, spec: DPGramsSpec) -> Plan:
     return plan(spec, data)
 
 
-def _climb(
-    data: Dataset, chosen: Plan, starts: Array, noise: SimulationNoise, *, gain: float, method: str, why: str
-) -> Release:
+def _climb(data: Dataset, chosen: Plan, starts: Array, noise: Noise, *, gain: float, method: str, why: str) -> Release:
     """The ascent of DP-GRAMS with its score multiplied by ``gain``; the noise stays as it was."""
     h, spec = chosen.bandwidth.value, chosen.spec
     clip = spec.clip_multiplier * h ** -(data.dimension + 1)

@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 
 from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.events import ExponentialDraws
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import Noise
 
 Array = np.ndarray
 MAX_CANDIDATES = 200_000
@@ -106,7 +106,7 @@ def draw_anchors(
     draws: int,
     radius: float,
     suppression: float,
-    noise: SimulationNoise,
+    noise: Noise,
 ) -> Anchors:
     """``draws`` anchors by the exponential mechanism with suppression; (epsilon, 0)-DP in all.
 

@@ -16,7 +16,7 @@ from dpgrams_core.methods.dp_grams_plan import Plan, plan
 from dpgrams_core.methods.linear_rounds import ascend_linear, clip_and_floor
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.events import Event, GaussianRounds, SubsampledGaussianRounds
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
 from dpgrams_core.specs import DPGramsSpec
 
@@ -42,7 +42,7 @@ def ascend(
     batch_size: int,
     n_steps: int,
     step_size: float,
-    noise: SimulationNoise,
+    noise: Noise,
 ) -> tuple[Array, Array]:
     """The rounds of alg:dpgrams: trajectories (T+1, k, d) and the clipped share of each round.
 
@@ -71,7 +71,7 @@ def typical_score(points: Array, score: Callable[[Array, Array], tuple[Array, fl
     return float(np.median(np.linalg.norm(exact, axis=1)))
 
 
-def dp_grams(data: Dataset, spec: DPGramsSpec, noise: SimulationNoise) -> Release:
+def dp_grams(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Release:
     """Run DAP, the noisy ascent and the merge; see the guarantee for what is proven.
 
     Notes
@@ -124,7 +124,7 @@ def rounds_of(
     points: Array,
     starts: Array,
     score: Callable[[Array, Array], tuple[Array, float]],
-    noise: SimulationNoise,
+    noise: Noise,
 ) -> tuple[Array, Array]:
     """The ascent of the plan's calibration: trajectories and the clipped share of each round."""
     h, size = chosen.bandwidth.value, chosen.batch_size

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import Noise
 
 Array = np.ndarray
 
@@ -103,7 +103,7 @@ def ascend_linear(
     batch_size: int,
     n_steps: int,
     step_size: float,
-    noise: SimulationNoise,
+    noise: Noise,
 ) -> tuple[Array, Array]:
     """Trajectories (T+1, k, d) and the clipped share of each round, from noisy kernel sums only.
 

@@ -1,13 +1,15 @@
-"""The law of the noise: the right scale is accepted, two thirds and three halves of it are rejected."""
+"""The law of the noise at both doors: the right scale is accepted, two thirds and three halves of it are rejected."""
 
 from __future__ import annotations
+
+import zlib
 
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 
 SCALE = 0.37
 RUNS = 4_000
@@ -15,28 +17,93 @@ STARTS = np.array([[0.0, 0.0], [0.3, 0.1], [1.0, -0.5], [1.1, -0.4], [4.0, 4.0]]
 CORRELATION = np.exp(-cdist(STARTS, STARTS) / 0.8)
 
 
-class TestCorrelatedGaussian:
-    @pytest.fixture
-    def drawn(self, noise):
-        return np.stack([noise.correlated_gaussian(CORRELATION, SCALE, 2) for _ in range(RUNS)])
+@pytest.fixture(params=["simulation", "release"], scope="module")
+def noise(request, seed):
+    """Every law below is tested at each door; what the release door draws differs from run to run."""
+    if request.param == "release":
+        return ReleaseNoise()
+    return SimulationNoise(zlib.crc32(f"{seed}/{request.node.nodeid}".encode()))
 
-    def test_the_right_covariance_is_accepted(self, drawn, pvalues, flake_rate):
-        found = pvalues(drawn, CORRELATION, SCALE)
+
+@pytest.fixture(scope="module")
+def independent(noise, seed):
+    exact = np.random.default_rng(seed).normal(0, 50, (RUNS, 5, 2))
+    return noise.independent_gaussian(exact, SCALE) - exact
+
+
+@pytest.fixture(scope="module")
+def covered(noise, seed):
+    exact = CORRELATION @ np.random.default_rng(seed).normal(0, 50, 5)
+    rows = [noise.covered_gaussian(exact, CORRELATION, SCALE) - exact for _ in range(RUNS)]
+    return np.stack([rows[0::2], rows[1::2]], axis=2)  # two draws side by side: independent columns
+
+
+@pytest.fixture(scope="module")
+def correlated(noise):
+    return np.stack([noise.correlated_gaussian(CORRELATION, SCALE, 2) for _ in range(RUNS)])
+
+
+class TestIndependentGaussian:
+    def test_the_right_scale_is_accepted(self, independent, pvalues, flake_rate):
+        found = pvalues(independent, np.eye(5), SCALE)
         assert min(found.values()) > flake_rate / len(found), found
 
     @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-    def test_a_wrong_scale_is_rejected(self, factor, drawn, pvalues, certain):
-        found = pvalues(drawn, CORRELATION, factor * SCALE)
+    def test_a_wrong_scale_is_rejected(self, factor, independent, pvalues, certain):
+        found = pvalues(independent, np.eye(5), factor * SCALE)
+        assert found["size"] < certain
+        assert found["law"] < certain
+
+    def test_numbers_that_share_their_noise_are_rejected(self, independent, pvalues, certain):
+        assert pvalues(independent[:, [0, 0, 1, 2, 3]], np.eye(5), SCALE)["starts"] < certain
+
+    def test_the_noise_does_not_know_the_number_it_covers(self, noise, rng, flake_rate):
+        exact = rng.normal(0, 50, 20_000)
+        drawn = noise.independent_gaussian(exact, SCALE) - exact
+        assert 2 * stats.norm.sf(abs(float(drawn @ exact)) / (SCALE * np.linalg.norm(exact))) > flake_rate
+
+    @pytest.mark.parametrize("scale", [1e-6, 0.75, 1.0, 36.3, 1e6])
+    def test_any_scale(self, scale, noise, flake_rate, certain):
+        drawn = noise.independent_gaussian(np.zeros(2_000), scale)
+        assert stats.kstest(drawn / scale, "norm").pvalue > flake_rate
+        law, total = stats.chi2(2_000), float((drawn**2).sum())
+        assert law.sf(total / (scale * 2 / 3) ** 2) < certain
+        assert law.cdf(total / (scale * 3 / 2) ** 2) < certain
+
+
+class TestCoveredGaussian:
+    """Noise with a given covariance, through independent coordinates."""
+
+    def test_the_right_covariance_is_accepted(self, covered, pvalues, flake_rate):
+        found = pvalues(covered, CORRELATION, SCALE)
+        assert min(found.values()) > flake_rate / len(found), found
+
+    @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
+    def test_a_wrong_scale_is_rejected(self, factor, covered, pvalues, certain):
+        assert pvalues(covered, CORRELATION, factor * SCALE)["size"] < certain
+
+    def test_a_wrong_correlation_is_rejected(self, covered, pvalues, certain):
+        assert min(pvalues(covered, np.eye(5), SCALE).values()) < certain
+
+
+class TestCorrelatedGaussian:
+    def test_the_right_covariance_is_accepted(self, correlated, pvalues, flake_rate):
+        found = pvalues(correlated, CORRELATION, SCALE)
+        assert min(found.values()) > flake_rate / len(found), found
+
+    @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
+    def test_a_wrong_scale_is_rejected(self, factor, correlated, pvalues, certain):
+        found = pvalues(correlated, CORRELATION, factor * SCALE)
         assert found["size"] < certain
         assert found["law"] < certain
 
     @pytest.mark.parametrize("wrong", [np.eye(5), np.exp(-(cdist(STARTS, STARTS) ** 2) / (2 * 0.8**2)), CORRELATION**2])
-    def test_a_wrong_correlation_is_rejected(self, wrong, drawn, pvalues, certain):
+    def test_a_wrong_correlation_is_rejected(self, wrong, correlated, pvalues, certain):
         # No correlation at all; the RBF of the authors' code; the exponential kernel of half the bandwidth.
-        assert min(pvalues(drawn, wrong, SCALE).values()) < certain
+        assert min(pvalues(correlated, wrong, SCALE).values()) < certain
 
-    def test_columns_that_share_their_noise_are_rejected(self, drawn, pvalues, certain):
-        copied = drawn[:, :, [0, 0]]
+    def test_columns_that_share_their_noise_are_rejected(self, correlated, pvalues, certain):
+        copied = correlated[:, :, [0, 0]]
         assert pvalues(copied, CORRELATION, SCALE)["columns"] < certain
 
     def test_coinciding_starts_get_the_same_noise(self, noise, flake_rate):
@@ -53,8 +120,8 @@ class TestCorrelatedGaussian:
         np.testing.assert_allclose(drawn, np.tile(drawn[0], (4, 1)), atol=1e-6)
         assert np.ptp(drawn[0]) > 0  # the columns differ
 
-    def test_draws_are_independent_from_round_to_round(self, drawn, flake_rate):
-        first, later = drawn[:-1, 0, 0] / SCALE, drawn[1:, 0, 0] / SCALE
+    def test_draws_are_independent_from_round_to_round(self, correlated, flake_rate):
+        first, later = correlated[:-1, 0, 0] / SCALE, correlated[1:, 0, 0] / SCALE
         assert 2 * stats.norm.sf(abs(float(first @ later)) / np.sqrt(len(first))) > flake_rate
 
 

@@ -142,10 +142,6 @@ class TestRefusedBeforeAnythingIsDrawn:
     def test_fewer_than_three_records(self, table, refused):
         refused(lambda: run("dp_grams", table([[0.0], [1.0]])), "n", 2, "at least 3")
 
-    def test_private_data_have_no_door_yet(self, table):
-        with pytest.raises(DataError, match="release door"):
-            run("dp_grams", table(np.zeros((100, 2)), private=True), seed=0)
-
     @pytest.mark.parametrize("value", ["x", math.nan, 2.0, -1])
     def test_mean_shift_checks_its_own_settings(self, value, corners, refused):
         refused(lambda: run("mean_shift", corners, beta=value, bandwidth="h_opt"), "beta", value)
