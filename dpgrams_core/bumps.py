@@ -8,7 +8,8 @@ a set of bumps is exp(-|c - sum_j A_j phi_j|^2 / 2 sigma^2), and in that norm
     <phi(m, s), phi(m', s')>      = (h^2/q)^(d/2) exp(-|m - m'|^2 / 2q),   q = h^2 + s^2 + s'^2.
 
 So everything needs only values of the surface.  Bumps are found one by one (matching pursuit: the place and
-spread with the largest <c, phi> / (sigma |phi|), in units of the noise) and refitted together after each.
+spread with the largest <c, phi> / (sigma |phi|), in units of the noise) and fitted together at the end.  When the
+count is known and a bump barely stands above the noise, its place is the posterior mean (bump_posterior.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
+from dpgrams_core.bump_posterior import expected_places
 from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
@@ -26,6 +28,9 @@ SPREADS = (0.0, 0.5, 1.0, 1.5)  # tried in the search, in units of the reference
 SPREAD_PRIOR = 0.5  # log-standard deviations of the weak priors on spread and on records per bump
 RECORDS_PRIOR = 0.5
 FALSE_ALARM = 0.05
+WEAK = 5.0  # below this many standard deviations of the noise the best fit may sit on a peak of the noise
+LOOSE = 0.25  # of the bandwidth: a posterior narrower than this is as well described by its best fit
+APART = 1.5  # bandwidths between two bumps when each must be a mode of its own
 MOST = 40
 
 
@@ -73,7 +78,33 @@ def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: fl
     if len(centres):
         share = surface.n / len(centres)
         centres, spreads, records = _fit(surface, centres, spreads, records, reference_spread, share)
-    return Bumps(centres, spreads, records, _significance(surface, centres, spreads, records))
+    significance = _significance(surface, centres, spreads, records)
+    if count is not None:
+        centres = _settle_weak(surface, centres, spreads, records, significance, reference_spread)
+    return Bumps(centres, spreads, records, significance)
+
+
+def _settle_weak(
+    surface: ReleasedSurface, centres: Array, spreads: Array, records: Array, significance: Array, reference: float
+) -> Array:
+    """Centres in which the weak bumps stand where they are expected instead of at the highest peak of the noise."""
+    weak = np.flatnonzero(significance < WEAK)
+    if len(weak) == 0:
+        return centres
+    mean, deviation = expected_places(
+        surface,
+        centres,
+        spreads,
+        records,
+        weak,
+        reference_spread=reference,
+        priors=(SPREAD_PRIOR, RECORDS_PRIOR),
+        apart=APART * surface.bandwidth,
+    )
+    loose = deviation.max(axis=1) > LOOSE * surface.bandwidth
+    settled = centres.copy()
+    settled[weak[loose]] = mean[loose]
+    return settled
 
 
 def _masses(surface: ReleasedSurface, centres: Array, spreads: Array, share: float) -> Array:
@@ -118,7 +149,7 @@ class _Search:
             height = rest / noise
             if apart:
                 for centre in centres:
-                    height[((self.nodes - centre) ** 2).sum(axis=1) < (1.5 * h) ** 2] = -np.inf
+                    height[((self.nodes - centre) ** 2).sum(axis=1) < (APART * h) ** 2] = -np.inf
             top = int(np.argmax(height))
             if height[top] > found[0]:
                 found = (float(height[top]), self.nodes[top], spread)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpgrams_core import load_dataset, run, score
-from dpgrams_core.bandwidths import predicted_release_error, release_bandwidth
+from dpgrams_core.bandwidths import REFERENCE_SPREAD, predicted_release_error, release_bandwidth
 from dpgrams_core.bumps import detection_threshold, find_bumps, overlap
 from dpgrams_core.errors import SpecError
 from dpgrams_core.methods.functional import climb
@@ -149,7 +149,7 @@ class TestBandwidthRule:
 
     def test_where_noise_rules_it_is_root_d_times_the_reference_spread(self):
         for d in (1, 2, 3):
-            box = np.array([[0.0, 17.0]] * d)  # reference spread 1
+            box = np.array([[0.0, 1 / REFERENCE_SPREAD]] * d)  # reference spread 1
             assert self.rule(50, 0.01, box, d) == pytest.approx(math.sqrt(d), rel=0.02)
 
     def test_it_minimises_the_predicted_error(self):
@@ -165,7 +165,7 @@ def test_the_predicted_privacy_error_is_the_measured_one(rng):
     # One bump without sampling noise: the spread of the fitted place over noise draws against the formula.
     n, h = 2000, 1.0
     sigma = 20.0
-    spread = (BOX[0, 1] - BOX[0, 0]) / 17
+    spread = REFERENCE_SPREAD * (BOX[0, 1] - BOX[0, 0])
     bases = box_bases(BOX, h)
     records = 0.2 * n
     points = rng.normal(0, spread, (100_000, 2))
