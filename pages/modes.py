@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import streamlit as st
 
@@ -17,14 +18,22 @@ from dpgrams_core.figures import (
     surface_chart,
     tradeoff_chart,
 )
-from dpgrams_core.sweeps import CellResult, plan_cells
+from dpgrams_core.sweeps import Cell, CellResult, plan_cells
 from pages._ui import cache, frame, show, state
-from pages._ui.controls import ModesSettings, modes_controls
+from pages._ui.controls import NOTHING, ModesSettings, modes_controls
 
 CURVE_EPSILONS = (0.1, 0.25, 0.5, 1.0, 5.0)  # those of the paper's panel (d)
 CURVE_SIZES = (700, 1_000, 2_000, 5_000)
 RUNS = 20
 LIVE_LIMIT = 20_000  # above this n, curves wait for a click
+DEFAULT = ModesSettings(
+    method="dp_grams", dataset="four_corners", n=5_000, data_seed=0, seed=0, options=(("epsilon", 1.0),)
+)
+
+
+def arms(settings: ModesSettings) -> list[ModesSettings]:
+    """The method, and the one beside it if there is one."""
+    return [settings] if settings.second is None else [settings, settings.second]
 
 
 def private_run(settings: ModesSettings, seed: int) -> Release:
@@ -35,6 +44,24 @@ def private_run(settings: ModesSettings, seed: int) -> Release:
 def plain_run(settings: ModesSettings) -> Release:
     """Mean shift on the same data with the same bandwidth."""
     return cache.release("mean_shift", settings.dataset, settings.n, settings.data_seed, 0, settings.baseline_options)
+
+
+def usable(wished: ModesSettings) -> ModesSettings:
+    """The settings to show: the wished ones, or else a sentence for what cannot run and the last good ones."""
+    failed: list[ModesSettings] = []
+    for arm in arms(wished):
+        try:
+            private_run(arm, arm.seed)
+            plain_run(wished)
+        except SpecError as error:
+            failed.append(arm)
+            frame.problem(error if wished.second is None else f"{arm.title}: {error}")
+    if not failed:
+        state.remember_good("modes", wished)
+        return wished
+    st.caption("Below is the last picture that worked.")
+    # A link may open on a pair of which only the second cannot run: then the first stands alone.
+    return state.last_good("modes", DEFAULT if wished in failed else replace(wished, compare=NOTHING))
 
 
 def answer(data: Dataset, release: Release, baseline: Release) -> None:
@@ -53,13 +80,109 @@ def answer(data: Dataset, release: Release, baseline: Release) -> None:
         f"<b>{int(private['found'])} of {k}</b> modes"
         + (f" and <b>{int(private['spurious'])}</b> that are not there" if private["spurious"] else "")
         + f'. Its squared error per mode is <b class="private">{short(private["mse_per_true_mode"])}</b> against '
-        f'<b class="plain">{short(plain["mse_per_true_mode"])}</b> without privacy: <b>{short(ratio)} times</b>.'
+        f'<b class="plain">{short(plain["mse_per_true_mode"])}</b> without privacy: '
+        f"<b>{short(ratio)} times</b> as large."
     )
-    columns = st.columns(4)
-    columns[0].metric("Modes found", f"{int(private['found'])} of {k}")
-    columns[1].metric("Spurious modes", int(private["spurious"]))
-    columns[2].metric("MSE, private", short(private["mse"]), help="The paper's metric (MMMSE): extra modes dilute it.")
-    columns[3].metric("MSE, mean shift", short(plain["mse"]), help="No privacy, same data, same bandwidth.")
+    with st.container(key="numbers"):
+        columns = st.columns(4)
+        columns[0].metric("Modes found", f"{int(private['found'])} of {k}")
+        columns[1].metric("Spurious modes", int(private["spurious"]))
+        paper = "The paper's metric (MMMSE): it divides by the larger number of modes, so extra modes dilute it."
+        columns[2].metric("Paper's MSE, private", short(private["mse"]), help=paper)
+        columns[3].metric("Paper's MSE, mean shift", short(plain["mse"]), help="No privacy, same data, same bandwidth.")
+
+
+def verdict(data: Dataset, release: Release, title: str) -> str:
+    """What one of two methods found, how well, and with which guarantee."""
+    status, name = release.guarantee.status, f'<b class="private">{title}</b>'
+    if len(release.modes) == 0:
+        return f"{name} reports <b>no mode</b>: nothing stands above its noise; <b>{status}</b>."
+    scores = score(release, data)
+    text = f"{name} found <b>{int(scores['found'])} of {int(scores['found'] + scores['missed'])}</b> modes"
+    if scores["spurious"]:
+        text += f" and <b>{int(scores['spurious'])}</b> not there"
+    return f'{text}, error <b class="private">{short(scores["mse_per_true_mode"])}</b>, <b>{status}</b>.'
+
+
+def answer_for_two(settings: ModesSettings, data: Dataset, releases: list[Release], baseline: Release) -> None:
+    """A line for each method, and what the numbers mean."""
+    pairs = zip(arms(settings), releases, strict=True)
+    lines = [verdict(data, release, arm.title) for arm, release in pairs]
+    plain = short(score(baseline, data)["mse_per_true_mode"])
+    lines.append(f'Without privacy, mean shift: error <b class="plain">{plain}</b>.')
+    frame.answer(f"At ε = {short(settings.epsilon)} " + "<br>".join(lines))
+    st.caption(
+        f"{DATASETS[settings.dataset].title}, n = {settings.n:,}: the same records, ε, δ and seed of the noise for "
+        "both. Error: squared, for each true mode. The grey lines are the same in both pictures: the plain KDE with "
+        f"h = {short(releases[0].spec.bandwidth)} (not private)."
+    )
+
+
+def facts(release: Release) -> str:
+    """The numbers a method ended up with."""
+    spec = release.spec
+    text = f"bandwidth h = {short(spec.bandwidth)}"
+    if release.surface is None:
+        text += f", minibatch m = {spec.batch_size:,}, T = {spec.n_steps} steps, k = {spec.n_starts} starts"
+    return text
+
+
+def show_origin(data: Dataset, release: Release, mark: str = "", whose: str = "") -> None:
+    """What a method's modes come from: its released surface, or its anchors."""
+    if release.surface is not None:
+        title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
+        show.chart(released_chart(data, release), f"released{mark}", title)
+    else:
+        title = f"{whose}: where it starts (private)" if whose else "Where it starts: private anchors"
+        show.chart(anchors_chart(data, release), f"anchors{mark}", title)
+
+
+def show_one(settings: ModesSettings, data: Dataset, grid: DensityGrid, release: Release, baseline: Release) -> None:
+    """The picture and its guarantee, then what is not private beside what is released."""
+    answer(data, release, baseline)
+    st.caption(f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, {facts(release)}.")
+    picture, card = st.columns([3, 2], gap="medium")
+    with picture:
+        show.chart(contour_chart(data, grid, release, baseline), "contours", "Where the private search ends up")
+    with card:
+        frame.guarantee_card(release)
+    surface, origin = st.columns(2, gap="medium")
+    with surface:
+        show.chart(surface_chart(data, grid, release.spec.bandwidth), "surface", "The landscape (not private)")
+    with origin:
+        show_origin(data, release)
+
+
+def show_two(
+    settings: ModesSettings, data: Dataset, grid: DensityGrid, releases: list[Release], baseline: Release
+) -> None:
+    """Two methods on the same data, one a column."""
+    answer_for_two(settings, data, releases, baseline)
+    for column, arm, release, mark in zip(
+        st.columns(2, gap="medium"), arms(settings), releases, ("", "_2"), strict=True
+    ):
+        with column:
+            frame.method_heading(arm.title, release)
+            paper = short(score(release, data)["mse"])
+            st.caption(f"With {facts(release)}. MSE as in the paper, which extra modes dilute: {paper}.")
+            show.chart(contour_chart(data, grid, release, baseline, height=590), f"contours{mark}")
+            frame.guarantee_card(release, f"guarantee_card{mark}")
+    for column, arm, release, mark in zip(
+        st.columns(2, gap="medium"), arms(settings), releases, ("", "_2"), strict=True
+    ):
+        with column:
+            show_origin(data, release, mark, arm.title)
+    show.chart(surface_chart(data, grid, releases[0].spec.bandwidth), "surface", "The landscape (not private)")
+
+
+def curve_cells(settings: ModesSettings, sizes: list[int]) -> list[Cell]:
+    """The points of the curve: mean shift and the method, then the method beside it."""
+    cells: list[Cell] = []
+    for arm in arms(settings):
+        methods = [arm.method] if cells else ["mean_shift", arm.method]
+        options = {name: value for name, value in arm.options if name != "epsilon"}
+        cells += plan_cells(methods, arm.dataset, n=sizes, epsilon=CURVE_EPSILONS, runs=RUNS, **options)
+    return cells
 
 
 def curve(settings: ModesSettings) -> None:
@@ -75,10 +198,7 @@ def curve(settings: ModesSettings) -> None:
     sizes = chosen or [settings.n]
     if not show.wanted("curve", "Draw the curve", max(sizes), LIVE_LIMIT):
         return
-    options = {name: value for name, value in settings.options if name != "epsilon"}
-    cells = plan_cells(
-        ["mean_shift", settings.method], settings.dataset, n=sizes, epsilon=CURVE_EPSILONS, runs=RUNS, **options
-    )
+    cells = curve_cells(settings, sizes)
     results: list[CellResult] = []
 
     def steps() -> Iterator[int]:
@@ -90,54 +210,34 @@ def curve(settings: ModesSettings) -> None:
 
 
 def repeated_runs(settings: ModesSettings, data: Dataset, grid: DensityGrid, baseline: Release) -> None:
-    """(e) Twenty private runs on one data set."""
+    """(e) Twenty private runs on one data set, for each method."""
     st.subheader("Was that luck? Twenty private runs on the same data")
-    if show.wanted("runs", "Draw the runs", settings.n, LIVE_LIMIT):
+    if not show.wanted("runs", "Draw the runs", settings.n, LIVE_LIMIT):
+        return
+    if settings.second is None:
         runs = [private_run(settings, settings.seed + i) for i in range(RUNS)]
         show.chart(runs_chart(data, grid, runs, baseline), "runs")
+        return
+    for column, arm, mark in zip(st.columns(2, gap="medium"), arms(settings), ("", "_2"), strict=True):
+        with column:
+            runs = [private_run(arm, arm.seed + i) for i in range(RUNS)]
+            show.chart(runs_chart(data, grid, runs, baseline, columns=4, row_height=115), f"runs{mark}", arm.title)
 
 
 frame.open_page("What does privacy cost when you look for modes?")
 wished = modes_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
-default = ModesSettings(
-    method="dp_grams", dataset="four_corners", n=5_000, data_seed=0, seed=0, options=(("epsilon", 1.0),)
-)
-try:
-    private_run(wished, wished.seed)
-    plain_run(wished)
-    settings = wished
-    state.remember_good("modes", wished)
-except SpecError as error:
-    frame.problem(error)
-    settings = state.last_good("modes", default)
-    st.caption("Below is the last picture that worked.")
-
+settings = usable(wished)
 data = cache.dataset(settings.dataset, settings.n, settings.data_seed)
-release, baseline = private_run(settings, settings.seed), plain_run(settings)
-h = release.spec.bandwidth
-kernel = getattr(release.spec, "kernel", "gaussian")
-grid = cache.kde(settings.dataset, settings.n, settings.data_seed, kernel, h)
-
-answer(data, release, baseline)
-facts = f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, bandwidth h = {short(h)}"
-if settings.method == "dp_grams":
-    facts += f", minibatch m = {release.spec.batch_size:,}, T = {release.spec.n_steps} steps"
-    facts += f", k = {release.spec.n_starts} starts"
-st.caption(facts + ".")
-picture, card = st.columns([3, 2], gap="medium")
-with picture:
-    show.chart(contour_chart(data, grid, release, baseline), "contours", "Where the private search ends up")
-with card:
-    frame.guarantee_card(release)
-surface, anchors = st.columns(2, gap="medium")
-with surface:
-    show.chart(surface_chart(data, grid, h), "surface", "The landscape (not private)")
-with anchors:
-    if release.surface is not None:
-        show.chart(released_chart(data, release), "released", "What is released: a private surface")
-    else:
-        show.chart(anchors_chart(data, release), "anchors", "Where it starts: private anchors")
+releases = [private_run(arm, arm.seed) for arm in arms(settings)]
+baseline = plain_run(settings)
+first = releases[0]
+kernel = getattr(first.spec, "kernel", "gaussian")
+grid = cache.kde(settings.dataset, settings.n, settings.data_seed, kernel, first.spec.bandwidth)
+if len(releases) == 1:
+    show_one(settings, data, grid, first, baseline)
+else:
+    show_two(settings, data, grid, releases, baseline)
 curve(settings)
 repeated_runs(settings, data, grid, baseline)

@@ -20,6 +20,7 @@ from dpgrams_core.figures.style import (
     short,
 )
 from dpgrams_core.figures.traces import (
+    FAINT,
     DensityGrid,
     contours,
     marks,
@@ -31,6 +32,7 @@ from dpgrams_core.figures.traces import (
 )
 from dpgrams_core.metrics import default_match_radius, match_modes, recovery_rates
 from dpgrams_core.results import Dataset, Release
+from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
 
@@ -68,7 +70,7 @@ def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
             "yaxis_title": "y",
             "zaxis_title": "density",
             "aspectratio": {"x": 1, "y": 1, "z": 0.6},
-            "camera": {"eye": {"x": 1.2, "y": -1.4, "z": 0.9}},
+            "camera": {"eye": {"x": 1.2, "y": -1.4, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.14}},
         }
     )
     table = pd.DataFrame({"x": truth[:, 0], "y": truth[:, 1], "KDE height": heights})
@@ -89,10 +91,9 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
     candidates, counts = diagnostics.candidates, np.rint(diagnostics.utilities * data.n).astype(int)
     anchors = release.anchors
     order = np.arange(1, len(anchors) + 1)
-    scatter = go.Scattergl if len(candidates) > 3000 else go.Scatter
     figure = go.Figure(
         [
-            scatter(
+            (go.Scattergl if len(candidates) > 3000 else go.Scatter)(
                 x=candidates[:, 0],
                 y=candidates[:, 1],
                 mode="markers",
@@ -138,7 +139,7 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
 def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     """The released surface: private, with each mode's height above the noise."""
     surface = release.surface
-    assert surface is not None
+    assert isinstance(surface, ReleasedSurface)
     x, y = (np.linspace(low, high, nodes) for low, high in data.box)
     heights = surface.grid([x, y]) / surface.noise_scale
     significance = release.significance if release.significance is not None else np.empty(0)
@@ -159,11 +160,13 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
                 x=release.modes[:, 0],
                 y=release.modes[:, 1],
                 mode="markers+text",
-                name="private modes, with their height above the noise",
+                name="private modes, in units of the noise (σ)",
                 text=[f"{value:.1f} σ" for value in significance],
                 textposition="top center",
-                textfont={"color": "#3A1B00", "size": 13},  # on orange in both themes
+                # Dark with a light halo: it reads on orange and on the background of both themes.
+                textfont={"size": 13, "color": "#1B1F24", "shadow": "0 0 2px white, 0 0 3px white, 0 0 4px white"},
                 marker=PRIVATE_MARK,
+                showlegend=True,
                 hovertemplate="(%{x:.3f}, %{y:.3f}) stands %{text} above the noise<extra></extra>",
             ),
         ]
@@ -174,14 +177,15 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     if len(significance):
         sentence = (
             f"The released surface itself, in units of its known noise: private, and all that follows is free. "
-            f"The weakest of the {len(significance)} modes stands {significance.min():.1f} σ above the noise."
+            f"The weakest of the {len(significance)} modes stands {significance.min():.1f} σ above the noise "
+            "(a mode is weighed with the whole bump around it, so its σ can exceed the colour under it)."
         )
     else:
         sentence = "The released surface, in units of its known noise: nothing stands above the noise at this ε and n."
     return Chart(plain_layout(figure, 420), sentence, table)
 
 
-def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: Release) -> Chart:
+def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: Release, height: int = 640) -> Chart:
     """(c) Contours with true modes, mean shift and private modes; the ascent plays step by step."""
     truth = true_modes(data)
     path = release.trajectories
@@ -234,17 +238,22 @@ def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: 
         f"a true mode counts as found when its match lies within {short(radius)}."
     )
     if outside:
-        sentence += f" {outside} of the private modes lie outside this picture: noise carried them out of the box."
-    plain_layout(figure, 640)
+        sentence += f" {outside} of the private modes fell outside this picture: noise carried them out of the box."
+    plain_layout(figure, height)
     # Fixed margins: plotly's own would shift the marks against the ticks while the ascent plays.
-    figure.update_layout(margin={"l": 45, "r": 10, "t": 85, "b": 130, "autoexpand": False})
+    # The legend hangs from the top, so that one line of it (wide) and four (a phone) both sit right.
+    figure.update_layout(
+        margin={"l": 45, "r": 10, "t": 85, "b": 130, "autoexpand": False},
+        legend={"yref": "container", "y": 1.0, "yanchor": "top"},
+    )
     return Chart(figure, sentence, table)
 
 
-def runs_chart(data: Dataset, grid: DensityGrid, runs: list[Release], baseline: Release) -> Chart:
+def runs_chart(
+    data: Dataset, grid: DensityGrid, runs: list[Release], baseline: Release, columns: int = 5, row_height: int = 165
+) -> Chart:
     """(e) Private runs on one data set, side by side, with the recovery of each true mode."""
     truth = true_modes(data)
-    columns = 5
     rows = -(-len(runs) // columns)
     layout = make_subplots(rows, columns, horizontal_spacing=0.012, vertical_spacing=0.02).layout
     coarse = DensityGrid(grid.x[::2], grid.y[::2], grid.z[::2, ::2])
@@ -257,15 +266,14 @@ def runs_chart(data: Dataset, grid: DensityGrid, runs: list[Release], baseline: 
             (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 9),
             (truth, "true modes", TRUTH_MARK, 7),
         ):
-            trace = marks(points, name, {**mark, "size": size})
+            trace = marks(points, name, {**mark, "size": size, "line": {**mark["line"], "width": 1.5}})
             traces.append(trace.update({**axes, "showlegend": i == 0, "legendgroup": name}))
     figure = go.Figure(traces, layout)
-    box = data.box
-    bare = {"showticklabels": False, "showgrid": False, "zeroline": False, "constrain": "domain"}
+    bare = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False, "constrain": "domain"}
     for i in range(len(runs)):
         suffix = str(i + 1) if i else ""
-        figure.layout[f"xaxis{suffix}"].update(range=list(box[0]), **bare)
-        figure.layout[f"yaxis{suffix}"].update(range=list(box[1]), scaleanchor=f"x{suffix}", **bare)
+        figure.layout[f"xaxis{suffix}"].update(range=list(data.box[0]), **bare)
+        figure.layout[f"yaxis{suffix}"].update(range=list(data.box[1]), scaleanchor=f"x{suffix}", **bare)
     rates = recovery_rates(truth, [release.modes for release in runs])
     counts = np.rint(rates * len(runs)).astype(int)
     table = pd.DataFrame(
@@ -277,16 +285,15 @@ def runs_chart(data: Dataset, grid: DensityGrid, runs: list[Release], baseline: 
             "recovery rate": rates,
         }
     )
-    whole = [
-        int(np.all(recovery_rates(truth, [release.modes]) == 1)) for release in runs
-    ]  # runs in which every mode was found
+    whole = [bool(np.all(recovery_rates(truth, [release.modes]) == 1)) for release in runs]  # every mode was found
     sentence = (
         f"The same data, {len(runs)} private runs: all {len(truth)} modes found in {sum(whole)} of {len(runs)}; "
-        "each mode by itself in "
-        + ", ".join(f"{count}" for count in counts)
-        + f" of {len(runs)} runs (in the order of the table)."
+        f"each mode by itself in {', '.join(map(str, counts))} of {len(runs)} runs (in the order of the table)."
     )
-    return Chart(plain_layout(figure, 165 * rows + 60), sentence, table)
+    plain_layout(figure, row_height * rows + 60)
+    # Each tinted square is one run; the theme's padding would make the tints overlap.
+    figure.update_layout(plot_bgcolor=FAINT, margin={"pad": 0}, legend={"y": 1.01})
+    return Chart(figure, sentence, table)
 
 
 def _matched(points: Array, index: Array, axis: int) -> list[float]:

@@ -13,6 +13,7 @@ from dpgrams_core.kernels import get_kernel
 from dpgrams_core.results import Dataset
 
 Array = np.ndarray
+FAINT = "rgba(128,134,145,0.10)"  # a tint that shows on a light and on a dark page
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ def player(figure: go.Figure, steps: int) -> None:
         sliders=[
             {
                 "active": steps - 1,
-                "x": 0.3,
-                "len": 0.7,
+                "x": 0.36,  # clear of the buttons on a phone
+                "len": 0.64,
                 "y": -0.14,
                 "yanchor": "top",
                 "pad": {"t": 12},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
 from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.bandwidths import BANDWIDTH_RULES
+from dpgrams_core.figures.tradeoff import method_title
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.specs import CALIBRATIONS
 from pages._ui import state
@@ -31,6 +32,10 @@ CALIBRATION_WORDS = {
 }
 LARGEST_SEED = 2**31 - 1
 PRIVATE_METHODS = [name for name, method in METHODS.items() if method.kind == "modes" and method.private]
+NOTHING = "nothing"
+# What may stand beside the method: its name in the URL, and the method and calibration it means.
+COMPARISONS = {"functional": ("functional", None), **{name: ("dp_grams", name) for name in CALIBRATIONS}}
+SHARED_BY_ALL = ("epsilon", "delta", "n_modes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +48,31 @@ class ModesSettings:
     data_seed: int
     seed: int
     options: tuple[tuple[str, Any], ...]
+    compare: str = NOTHING
+
+    @property
+    def title(self) -> str:
+        """The method and its calibration, as people call them."""
+        return method_title(self.method, self.options)
+
+    @property
+    def compares_with_itself(self) -> bool:
+        """Whether the second method chosen is the first one."""
+        return self.compare == dict(self.options).get("calibration", self.method)
+
+    @property
+    def second(self) -> ModesSettings | None:
+        """The method beside this one: same data, budget, seeds and known count.
+
+        Another calibration of the same method shares its other settings too; another method has its defaults.
+        """
+        if self.compare == NOTHING or self.compares_with_itself:
+            return None
+        method, calibration = COMPARISONS[self.compare]
+        options = {name: value for name, value in self.options if method == self.method or name in SHARED_BY_ALL}
+        if calibration:
+            options["calibration"] = calibration
+        return replace(self, method=method, options=tuple(sorted(options.items())), compare=NOTHING)
 
     @property
     def baseline_options(self) -> tuple[tuple[str, Any], ...]:
@@ -71,6 +101,14 @@ def modes_controls() -> ModesSettings:
         method = group.choice(
             "Method", "method", PRIVATE_METHODS, "How the modes are found privately.", lambda name: METHODS[name].title
         )
+        compare = group.choice(
+            "Compare with",
+            "compare",
+            [NOTHING, *COMPARISONS],
+            "A second method beside it: same data, ε, δ and seeds. What only it has stays at its defaults.",
+            _comparison_words,
+        )
+        remark = st.empty()
         n = group.steps("Records, n", "n", SIZES, 5_000, "How many people are in the data (n). Public.")
         epsilon = group.steps("Privacy budget, ε", "epsilon", EPSILONS, 1.0, "Smaller ε: more noise, less risk (ε).")
         st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
@@ -94,9 +132,25 @@ def modes_controls() -> ModesSettings:
     group.switch("curve")
     group.switch("runs")
     state.write_url(group.keys)
-    return ModesSettings(
-        method=method, dataset=dataset, n=n, data_seed=data_seed, seed=seed, options=tuple(sorted(options.items()))
+    settings = ModesSettings(
+        method=method,
+        dataset=dataset,
+        n=n,
+        data_seed=data_seed,
+        seed=seed,
+        options=tuple(sorted(options.items())),
+        compare=compare,
     )
+    if settings.compares_with_itself:
+        remark.caption("That is the method itself: choose another one to see two side by side.")
+    return settings
+
+
+def _comparison_words(name: str) -> str:
+    if name == NOTHING:
+        return "nothing"
+    method, calibration = COMPARISONS[name]
+    return method_title(method, (("calibration", calibration),) if calibration else ())
 
 
 def _functional(group: _Group) -> dict[str, Any]:

@@ -27,8 +27,8 @@ def open_page(question: str) -> None:
     st.title(question)
 
 
-def problem(error: Exception) -> None:
-    """A setting that cannot be used: the sentence, and that the picture is the last good one."""
+def problem(error: Exception | str) -> None:
+    """A setting that cannot be used, in a sentence."""
     st.error(str(error), icon=":material/error:")
 
 
@@ -37,12 +37,28 @@ def answer(text: str) -> None:
     st.html(f'<p class="answer" data-testid="answer">{text}</p>')
 
 
-def guarantee_card(release: Release) -> None:
-    """epsilon, delta, its split, neighbours, status, why, and the noise beside what it hides."""
+def status_badge(release: Release) -> None:
+    """The status of a guarantee, in words and colour."""
+    status = release.guarantee.status
+    st.badge(STATUS_WORDS[status], color=STATUS_COLOURS[status])
+
+
+def method_heading(title: str, release: Release) -> None:
+    """The name of a method with the status of its guarantee beside it."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(title, width="content")
+        status_badge(release)
+
+
+def guarantee_card(release: Release, key: str = "guarantee_card") -> None:
+    """epsilon, delta, its split, neighbours, status, why, and the noise beside what it hides.
+
+    Two cards on one page need two keys.
+    """
     guarantee = release.guarantee
-    with st.container(border=True, key="guarantee_card"):
+    with st.container(border=True, key=key):
         st.markdown("**Is the guarantee real?**")
-        st.badge(STATUS_WORDS[guarantee.status], color=STATUS_COLOURS[guarantee.status])
+        status_badge(release)
         st.markdown(
             f"ε = **{short(guarantee.epsilon)}**, δ = **{guarantee.delta:.0e}**, neighbours: {guarantee.neighbours} "
             f"(one record changed, n public)"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+
+from pages._ui.controls import COMPARISONS, NOTHING, ModesSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,6 +37,14 @@ def all_text(app: AppTest) -> str:
     return "\n".join(item.value for item in parts)
 
 
+def answer(app: AppTest) -> str:
+    return next(item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body)
+
+
+def subheaders(app: AppTest) -> list[str]:
+    return [item.value for item in app.subheader]
+
+
 def metrics(app: AppTest) -> dict[str, str]:
     return {item.label: item.value for item in app.metric}
 
@@ -49,7 +60,7 @@ def test_the_app_opens_on_the_modes_page():
 def test_it_runs_and_says_what_it_found(page):
     page.run()
     assert not page.exception
-    assert set(metrics(page)) == {"Modes found", "Spurious modes", "MSE, private", "MSE, mean shift"}
+    assert set(metrics(page)) == {"Modes found", "Spurious modes", "Paper's MSE, private", "Paper's MSE, mean shift"}
     text = all_text(page)
     assert "Is the guarantee real?" in text
     assert "not a proof" in text
@@ -116,3 +127,152 @@ def test_curves_wait_at_large_n(page):
     page.run()
     assert not page.exception
     assert {button.key for button in page.button} >= {"curve_start", "runs_start"}
+
+
+# The four private methods: what chooses each one in the URL as the first, and as the second.
+FIRST = {
+    "functional": {"method": "functional"},
+    "experiments": {},
+    "theorem": {"calibration": "theorem"},
+    "tight": {"calibration": "tight"},
+}
+TITLES = {
+    "functional": "Functional release",
+    "experiments": "DP-GRAMS experiments",
+    "theorem": "DP-GRAMS theorem",
+    "tight": "DP-GRAMS tight",
+}
+STATUS = {"functional": "proven", "experiments": "nominal", "theorem": "as published", "tight": "proven"}
+
+
+def opened(page: AppTest, **query: str) -> AppTest:
+    for key, value in {"curve": "off", "runs": "off", **query}.items():
+        page.query_params[key] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+@pytest.mark.parametrize(("first", "second"), [pair for pair in product(FIRST, FIRST) if pair[0] != pair[1]])
+def test_any_two_methods_stand_side_by_side_with_their_own_status(page, first, second):
+    opened(page, compare=second, **FIRST[first])
+    lines = answer(page).split("<br>")
+    for line, name in zip(lines, (first, second), strict=False):
+        assert TITLES[name] in line
+        assert STATUS[name] in line
+    assert "mean shift" in lines[2]
+    assert subheaders(page)[:2] == [TITLES[first], TITLES[second]]
+    assert all_text(page).count("Is the guarantee real?") == 2
+    assert subheaders(page).count("The landscape (not private)") == 1
+    released = [title for title in subheaders(page) if "the released surface (private)" in title]
+    assert len(released) == (first == "functional") + (second == "functional")
+
+
+def test_without_a_comparison_nothing_is_doubled(page):
+    opened(page)
+    assert choice(page, "compare").value == "nothing"
+    assert all_text(page).count("Is the guarantee real?") == 1
+    opened(page, compare="tight")
+    choice(page, "compare").set_value("nothing").run()
+    assert all_text(page).count("Is the guarantee real?") == 1
+    assert "compare" not in page.query_params
+
+
+def test_a_method_beside_itself_is_said_to_be_the_same(page):
+    opened(page, compare="experiments")
+    assert all_text(page).count("Is the guarantee real?") == 1
+    assert any("the method itself" in item.value for item in page.sidebar.caption)
+    choice(page, "calibration").set_value("tight").run()
+    assert subheaders(page)[:2] == ["DP-GRAMS tight", "DP-GRAMS experiments"]
+
+
+def test_a_comparison_the_link_mangles_is_named(page):
+    opened(page, compare="frog")
+    assert "values for compare cannot be used" in page.info[0].value
+    assert all_text(page).count("Is the guarantee real?") == 1
+
+
+def test_a_second_method_that_cannot_run_is_named_and_the_last_pair_stays(page):
+    opened(page, compare="tight")
+    good = answer(page)
+    choice(page, "kernel").set_value("legendre4").run()
+    assert not page.exception
+    assert [item.value.split(":")[0] for item in page.error] == ["DP-GRAMS tight"]
+    assert "kernel = 'legendre4' is not allowed: this kernel jumps at its edge" in page.error[0].value
+    assert answer(page) == good
+    choice(page, "compare").set_value("functional").run()
+    assert not page.error
+    assert subheaders(page)[:2] == ["DP-GRAMS experiments", "Functional release"]
+
+
+def test_a_bad_value_that_both_share_is_told_for_both(page):
+    opened(page, compare="tight")
+    good = answer(page)
+    slider(page, "m").set_value(5_000).run()
+    assert [item.value.split(":")[0] for item in page.error] == ["DP-GRAMS experiments", "DP-GRAMS tight"]
+    assert all("batch_size = 5000 is not allowed" in item.value for item in page.error)
+    assert answer(page) == good
+
+
+def test_a_link_whose_second_method_cannot_run_shows_the_first_alone(page):
+    opened(page, compare="tight", kernel="legendre4", dataset="t_mixture")
+    assert "DP-GRAMS tight: kernel" in page.error[0].value
+    assert metrics(page)["Modes found"].endswith("of 5")
+
+
+def test_the_budget_moves_both_and_the_runs_are_drawn_for_both(page):
+    opened(page, method="functional", compare="tight", runs="on")
+    before = answer(page).split("<br>")
+    assert subheaders(page)[-2:] == ["Functional release", "DP-GRAMS tight"]
+    slider(page, "epsilon").set_value(0.5).run()
+    after = answer(page).split("<br>")
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert before[2] == after[2]  # mean shift knows no epsilon
+
+
+def test_the_live_curve_draws_both(page):
+    opened(page, method="functional", compare="experiments", curve="on")
+    sentence = next(item.value for item in page.caption if "Means of 20 runs" in item.value)
+    for title in ("Functional release", "DP-GRAMS experiments"):
+        assert f"the error of {title} goes from" in sentence
+    assert "so far" not in sentence
+
+
+def settings(method: str, compare: str, **options) -> ModesSettings:
+    return ModesSettings(
+        method=method,
+        dataset="four_corners",
+        n=500,
+        data_seed=3,
+        seed=4,
+        options=tuple(sorted({"epsilon": 0.5, "delta": 1e-5, "n_modes": 4, **options}.items())),
+        compare=compare,
+    )
+
+
+@pytest.mark.parametrize("compare", list(COMPARISONS))
+def test_the_second_shares_what_makes_the_comparison_fair(compare):
+    first = settings("dp_grams", compare, calibration="theorem", clip_multiplier=2.0, bandwidth="silverman")
+    second = first.second
+    if compare == "theorem":
+        assert second is None
+        return
+    assert (second.dataset, second.n, second.data_seed, second.seed) == ("four_corners", 500, 3, 4)
+    shared = {"epsilon": 0.5, "delta": 1e-5, "n_modes": 4}
+    if compare == "functional":
+        assert dict(second.options) == shared  # its own public bandwidth rule, and nothing of the ascent
+    else:
+        assert dict(second.options) == {
+            **shared,
+            "calibration": compare,
+            "clip_multiplier": 2.0,
+            "bandwidth": "silverman",
+        }
+    assert second.second is None
+
+
+def test_beside_the_functional_release_the_ascent_has_its_defaults():
+    second = settings("functional", "tight", bandwidth_scale=2.0).second
+    assert dict(second.options) == {"epsilon": 0.5, "delta": 1e-5, "n_modes": 4, "calibration": "tight"}
+    assert settings("functional", NOTHING).second is None

@@ -111,6 +111,44 @@ def test_the_functional_release_is_proven_and_shows_its_surface(dashboard):
     dashboard.shoot("modes_functional")
 
 
+def test_two_methods_stand_side_by_side(dashboard):
+    dashboard.open(f"?method=functional&compare=experiments&n=1000&{QUIET}")
+    page = dashboard.page
+    assert in_url(dashboard)["compare"] == "experiments"
+    cards = [page.locator(f".st-key-guarantee_card{mark}") for mark in ("", "_2")]
+    assert "Proven: replacing one record" in cards[0].inner_text()
+    assert "nominal: not a proof" in cards[1].inner_text()
+    left, right = (card.bounding_box() for card in cards)
+    assert left["x"] + left["width"] < right["x"]
+    # The same ticks at the same heights on both pictures.
+    charts = [page.locator(f".st-key-contours{mark}_chart .js-plotly-plot") for mark in ("", "_2")]
+    ticks = [[tick.text_content() for tick in chart.locator(".xtick text, .ytick text").all()] for chart in charts]
+    assert ticks[0] == ticks[1]
+    assert len(ticks[0]) > 4
+    text = dashboard.text()
+    for words in ("the released surface (private)", "where it starts (private)", "The landscape (not private)"):
+        assert text.count(words) == 1
+    before = [dashboard.answer(), *(card.inner_text() for card in cards)]
+    dashboard.slide("epsilon", -2)
+    after = [dashboard.answer(), *(card.inner_text() for card in cards)]
+    for old, new in zip(before[0].splitlines()[:2], after[0].splitlines()[:2], strict=True):
+        assert old != new
+    for card in after[1:]:
+        assert "ε = 0.5" in card
+    dashboard.shoot("modes_two_methods")
+    # tight refuses this kernel: a sentence that names the method, and the page stays.
+    dashboard.choose("method", "DP-GRAMS").choose("compare", "DP-GRAMS tight")
+    good = dashboard.answer()
+    assert "DP-GRAMS tight" in good
+    dashboard.unfold("more_settings").choose("kernel", "Legendre")
+    assert "DP-GRAMS tight: kernel = 'legendre4' is not allowed" in dashboard.text()
+    assert dashboard.answer() == good
+    dashboard.choose("compare", "nothing")
+    assert "compare" not in in_url(dashboard)
+    assert "not allowed" not in dashboard.text()
+    assert cards[1].count() == 0
+
+
 def test_new_noise_keeps_the_data(dashboard):
     dashboard.open(f"?{QUIET}")
     before = dashboard.answer()
@@ -240,3 +278,10 @@ def test_other_widths_and_dark_mode(make_dashboard, width, scheme):
     dashboard = make_dashboard(width, scheme).open("?n=1000&calibration=theorem")
     assert dashboard.page.evaluate("document.documentElement.scrollWidth") <= width
     dashboard.shoot(f"modes_{width}_{scheme}")
+
+
+def test_on_a_phone_two_methods_stand_below_each_other(make_dashboard):
+    dashboard = make_dashboard(390).open(f"?compare=tight&n=500&{QUIET}")
+    boxes = [dashboard.page.locator(f".st-key-guarantee_card{mark}").bounding_box() for mark in ("", "_2")]
+    assert boxes[0]["y"] + boxes[0]["height"] < boxes[1]["y"]
+    assert dashboard.page.evaluate("document.documentElement.scrollWidth") <= 390

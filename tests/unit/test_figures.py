@@ -85,7 +85,7 @@ def test_modes_outside_the_picture_are_counted(scene):
     outside = int(((swamped.modes < box[:, 0]) | (swamped.modes > box[:, 1])).any(axis=1).sum())
     assert outside > 0
     sentence = contour_chart(scene["data"], scene["grid"], swamped, scene["plain"]).sentence
-    assert f"{outside} of the private modes lie outside this picture" in sentence
+    assert f"{outside} of the private modes fell outside this picture" in sentence
 
 
 def test_the_released_surface_is_drawn_in_units_of_its_noise(scene):
@@ -96,6 +96,26 @@ def test_the_released_surface_is_drawn_in_units_of_its_noise(scene):
     np.testing.assert_allclose(np.asarray(heat.z), expected.T, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(chart.table["height above the noise"], release.significance)
     assert f"{release.significance.min():.1f} σ above the noise" in chart.sentence
+
+
+def test_two_methods_side_by_side_share_their_axes(scene):
+    charts = [
+        contour_chart(scene["data"], scene["grid"], scene[name], scene["plain"]) for name in ("private", "functional")
+    ]
+    for axis in ("xaxis", "yaxis"):
+        first, second = (chart.figure.layout[axis].range for chart in charts)
+        assert first == second
+    np.testing.assert_array_equal(charts[0].figure.layout.xaxis.range, scene["data"].box[0])
+
+
+def test_repeated_runs_fit_a_narrow_column(scene):
+    runs = [scene["private"]] * 6
+    wide = runs_chart(scene["data"], scene["grid"], runs, scene["plain"])
+    narrow = runs_chart(scene["data"], scene["grid"], runs, scene["plain"], columns=2, row_height=100)
+    assert wide.figure.layout.yaxis6.domain[0] == 0  # five in the first row, the sixth in the second and last
+    assert narrow.figure.layout.yaxis5.domain == narrow.figure.layout.yaxis6.domain
+    assert narrow.figure.layout.height == 360
+    assert narrow.sentence == wide.sentence
 
 
 def test_repeated_runs_are_counted_per_mode(scene):
@@ -118,6 +138,54 @@ def test_the_curve_shows_what_is_there_and_says_what_is_missing():
     assert "Means of 2 runs" in chart.sentence
     assert {"found", "missed", "spurious", "mse_per_true_mode"} <= set(chart.table.columns)
     assert math.isinf(chart.table["epsilon"].max())
+
+
+def two_methods(n):
+    plan = {"dataset": "four_corners", "n": n, "epsilon": [0.5, 5.0], "runs": 2}
+    cells = plan_cells(["mean_shift", "dp_grams"], calibration="experiments", **plan)
+    return cells + plan_cells("dp_grams", calibration="tight", **plan)
+
+
+def test_the_curve_tells_two_private_methods_apart_without_another_colour():
+    cells = two_methods([500])
+    results = [run_cell(cell) for cell in cells]
+    chart = tradeoff_chart(results, cells, 1.0)
+    first = trace(chart.figure, "DP-GRAMS experiments, n = 500")
+    second = trace(chart.figure, "DP-GRAMS tight, n = 500")
+    assert first.line.color == second.line.color == PRIVATE
+    assert first.line.dash != second.line.dash
+    assert first.marker.symbol != second.marker.symbol
+    for curve, mine in ((first, results[1:3]), (second, results[3:])):
+        np.testing.assert_allclose(curve.y, [np.mean(result.scores["mse"]) for result in mine])
+    assert "the error of DP-GRAMS experiments goes from" in chart.sentence
+    assert "the error of DP-GRAMS tight goes from" in chart.sentence
+    assert list(dict.fromkeys(chart.table["method"])) == ["Mean shift", "DP-GRAMS experiments", "DP-GRAMS tight"]
+
+
+def test_a_curve_keeps_its_look_while_the_rest_fills_in():
+    cells = two_methods([200, 500])
+    results = [run_cell(cell) for cell in cells]
+    whole = {item.name: item for item in tradeoff_chart(results, cells, 1.0).figure.data}
+    looks = {
+        (item.line.color, item.line.dash, item.marker.symbol)
+        for item in whole.values()
+        if item.error_y.array is not None
+    }
+    assert len(looks) == 4  # two methods at two sizes: no two alike
+    for done in range(1, len(results)):
+        chart = tradeoff_chart(results[:done], cells, 1.0)
+        assert f"{done} of {len(cells)} points so far" in chart.sentence
+        for item in chart.figure.data:
+            assert item.line == whole[item.name].line
+            assert item.marker == whole[item.name].marker
+
+
+def test_the_line_of_the_chosen_epsilon_is_named():
+    cells = plan_cells("functional", "four_corners", n=[500], epsilon=[0.5, 5.0], runs=1)
+    (note,) = tradeoff_chart([], cells, 2.0).figure.layout.annotations
+    assert note.text == "your ε = 2"
+    assert note.x == pytest.approx(math.log10(2))
+    assert not tradeoff_chart([], cells, 0.1).figure.layout.annotations
 
 
 def test_a_run_without_modes_is_a_gap_with_a_reason():
