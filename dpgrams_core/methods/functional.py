@@ -108,9 +108,10 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
     sigma = SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
     bandwidth = choose_release_bandwidth(spec, data, sigma)
     h = bandwidth.value
+    event = GaussianRelease(sensitivity=SENSITIVITY, noise_scale=sigma)
+    guarantee = guarantee_of(spec, bandwidth, event)  # priced before anything is drawn
     exact = coefficients(data.points, box_bases(data.box, h))
     surface = ReleasedSurface(noise.independent_gaussian(exact, sigma), data.box, h, sigma, data.n)
-    event = GaussianRelease(sensitivity=SENSITIVITY, noise_scale=sigma)
     outside = ((data.points < data.box[:, 0]) | (data.points > data.box[:, 1])).any(axis=1)
     return Release(
         method="functional",
@@ -119,7 +120,7 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
         noise_scale=sigma,
         spec=replace(spec, bandwidth=h, bandwidth_scale=None),
         events=(event,),
-        guarantee=guarantee_of(spec, bandwidth, event),
+        guarantee=guarantee,
         _diagnostics=Diagnostics(outside_box=int(outside.sum())),
     )
 

@@ -28,6 +28,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from dpgrams_core.checks import between, positive, whole
+from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.calibration import exact_epsilon, gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease, GaussianRounds
 from dpgrams_core.privacy.subsampling import subsampled_gaussian_epsilon
@@ -50,6 +51,8 @@ def as_rounds(event: PricedEvent) -> GaussianRounds:
     """One release of all records is one full-batch round."""
     if isinstance(event, GaussianRounds):
         return event
+    if not isinstance(event, GaussianRelease):
+        raise SpecError("event", event, "these accountants price Gaussian releases with a proven sensitivity only")
     return GaussianRounds(rounds=1, n=1, batch_size=1, sensitivity=event.sensitivity, noise_scale=event.noise_scale)
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.accountants import rounds_epsilon
 from dpgrams_core.privacy.calibration import exact_epsilon
 from dpgrams_core.privacy.events import (
@@ -75,7 +76,9 @@ def price(events: Iterable[Event], delta: float) -> Price:
         elif isinstance(event, GaussianRounds):
             stages.append(("ascent", rounds_epsilon(event, delta)))
             spent_delta = delta
-        else:
+        elif isinstance(event, SubsampledGaussianRounds):
             stages.append(("ascent", gaussian_rounds_epsilon(event, delta)))
             spent_delta = delta
+        else:
+            raise SpecError("event", event, "no accountant here can price it")
     return Price(sum(value for _, value in stages), spent_delta, tuple(stages))

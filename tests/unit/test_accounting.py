@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import sys
 
 import pytest
 
-from dpgrams_core import load_dataset, run
+from dpgrams_core import SpecError, load_dataset, run
+from dpgrams_core.privacy.accountants import quotes
 from dpgrams_core.privacy.accounting import batch_epsilon, gaussian_rounds_epsilon, price
 from dpgrams_core.privacy.calibration import published_sigma
 from dpgrams_core.privacy.events import ExponentialDraws, SubsampledGaussianRounds
@@ -110,3 +112,21 @@ def test_a_budget_that_is_not_spent_is_said(seed):
     once = math.log1p((math.e - 1) * 145 / 1000)
     assert guarantee.epsilon == pytest.approx(30 + 2 * math.sqrt(14 * math.log(2e6)) * once)
     assert any("no longer falls" in text for text in guarantee.caveats)
+
+
+def test_an_event_that_no_accountant_knows_is_refused_in_words():
+    with pytest.raises(SpecError, match="event = 'a coin toss' is not allowed: no accountant here can price it"):
+        price(["a coin toss"], 1e-6)
+    draws = ExponentialDraws(count=4, epsilon_each=0.1, sensitivity=0.01)
+    with pytest.raises(SpecError, match="Gaussian releases with a proven sensitivity only"):
+        quotes(draws, 1e-6)
+
+
+def test_a_price_that_fails_stops_the_release_before_it_is_drawn(corners, nothing_drawn, monkeypatch):
+    def refuse(events, delta):
+        raise SpecError("event", "a release", "no accountant here can price it")
+
+    # By the module: the package has a function of the same name.
+    monkeypatch.setattr(sys.modules["dpgrams_core.methods.functional"], "price", refuse)
+    with pytest.raises(SpecError, match="no accountant"):
+        run("functional", corners, seed=0)
