@@ -34,7 +34,9 @@ def mode_cells(runs: int, columns: tuple[str, ...], seed: int = 0) -> list[Cell]
     cells: list[Cell] = []
     for name, dataset in MODE_TABLES.items():
         table = paper_table(name)
-        known = len(DATASETS[dataset].mixture.modes())
+        modes = DATASETS[dataset].true_modes
+        assert modes is not None
+        known = len(modes)
         for column, method, options in MODE_COLUMNS:
             if column in columns:
                 cells += plan_cells(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from dpgrams_core.checks import box_of
 from dpgrams_core.errors import DataError
+from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface
 
 STATUSES = ("proven", "as published", "nominal", "none")
@@ -21,11 +22,22 @@ def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
     return array
 
 
+class ConditionalTruth(Protocol):
+    """The known law of regression data: conditional modes as tables (len(x), most), padded with NaN."""
+
+    def mode_table(self, x: np.ndarray) -> np.ndarray:
+        """The modes of the conditional density."""
+
+    def paper_table(self, x: np.ndarray) -> np.ndarray:
+        """The set that the paper's metric takes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
     """Points with their public box, and the truth where it is known.
 
-    ``points`` has shape (n, d), ``box`` (d, 2), ``true_modes`` (k, d).
+    ``points`` has shape (n, d), ``box`` (d, 2), ``true_modes`` (k, d).  Regression data have the predictor in
+    the first column, which is public, and the response in the second; ``truth`` is their conditional law.
     ``private=True`` marks data whose records must be protected.
     """
 
@@ -36,6 +48,7 @@ class Dataset:
     true_modes: np.ndarray | None = None
     labels: np.ndarray | None = field(default=None, repr=False)
     private: bool = False
+    truth: ConditionalTruth | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         points = frozen_array(self.points)
@@ -62,6 +75,29 @@ class Dataset:
     def dimension(self) -> int:
         """Number of columns."""
         return int(self.points.shape[1])
+
+    @property
+    def x(self) -> np.ndarray:
+        """The predictors of regression data (public)."""
+        return self._column(0)
+
+    @property
+    def y(self) -> np.ndarray:
+        """The responses of regression data."""
+        return self._column(1)
+
+    def conditional_modes(self, x: float | np.ndarray) -> np.ndarray | list[np.ndarray]:
+        """The modes of the true p(y | x): an array for a number x, a list of arrays for an array."""
+        if self.truth is None:
+            raise DataError(f"The data set {self.name} has no known conditional modes.")
+        table = self.truth.mode_table(np.atleast_1d(np.asarray(x, dtype=float)))
+        rows = [row[np.isfinite(row)] for row in table]
+        return rows[0] if np.ndim(x) == 0 else rows
+
+    def _column(self, number: int) -> np.ndarray:
+        if self.kind != "regression":
+            raise DataError(f"The data set {self.name} holds {self.kind} data, which have no predictor and response.")
+        return self.points[:, number]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +148,8 @@ class Diagnostics:
 class Release:
     """What a method gives out. Every field here may be published; diagnostics may not.
 
-    ``modes`` (k, d); ``anchors`` (starts, d); ``trajectories`` (steps + 1, starts, d).
+    ``modes`` (k, d), or for regression no modes but ``curve`` with rows (x, y) and, where known, the number of the
+    branch of each row in ``branches``; ``anchors`` (starts, d); ``trajectories`` (steps + 1, starts, d).
     ``noise_scale`` is the standard deviation of the noise on each score coordinate (or, with a
     ``surface``, on its coefficients); ``significance`` (k,) says how far each mode stands above the noise.
     """
@@ -124,18 +161,22 @@ class Release:
     guarantee: Guarantee
     anchors: np.ndarray | None = None
     trajectories: np.ndarray | None = None
+    curve: np.ndarray | None = None
+    branches: np.ndarray | None = None
     noise_scale: float | None = None
-    surface: ReleasedSurface | None = None
+    surface: ReleasedSurface | ReleasedSketch | None = None
     significance: np.ndarray | None = None
     door: str = "simulation"
     seed: int | None = None
     _diagnostics: Diagnostics | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("modes", "anchors", "trajectories", "significance"):
+        for name in ("modes", "anchors", "trajectories", "curve", "significance"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, frozen_array(value))
+        if self.branches is not None:
+            object.__setattr__(self, "branches", frozen_array(self.branches, int))
 
     @property
     def diagnostics(self) -> Diagnostics:

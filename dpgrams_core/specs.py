@@ -126,6 +126,29 @@ class FunctionalSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FunctionalRegressionSpec:
+    """Public settings of the functional release for regression.
+
+    ``bandwidth`` is a share of the box's side, the same along x and y; ``None`` means the public rule of the
+    functional release on the unit square. ``grid_size`` is the number of places x at which branches are read off.
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    bandwidth: float | None = None
+    bandwidth_scale: float | None = None
+    grid_size: int = 51
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        between("delta", self.delta, SMALLEST_DELTA, 1)
+        if self.bandwidth is not None:
+            positive("bandwidth", self.bandwidth)
+        _optional_positive(self, "bandwidth_scale")
+        object.__setattr__(self, "grid_size", whole("grid_size", self.grid_size, 2, 2_001))
+
+
+@dataclass(frozen=True, kw_only=True)
 class MeanShiftSpec:
     """Settings of mean shift from every data point. It has no privacy."""
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpgrams_core.auditing.pairs import NeighbourPair
-from dpgrams_core.results import Release
+from dpgrams_core.fourier import feature_sums
+from dpgrams_core.results import Dataset, Release
+from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface, coefficients
 
 Array = np.ndarray
@@ -41,7 +43,7 @@ class Statistics:
             found |= self._of_points("ends", release.trajectories[-1])
             found |= self._of_steps(release.trajectories)
         surface = getattr(release, "surface", None)
-        if isinstance(surface, ReleasedSurface):
+        if surface is not None:
             found |= self._of_surface(surface)
         return found
 
@@ -75,12 +77,12 @@ class Statistics:
                 found[f"whole way from the {name} place: along the move"] = float(way @ self.direction)
         return found
 
-    def _of_surface(self, surface: ReleasedSurface) -> dict[str, float]:
+    def _of_surface(self, surface: ReleasedSurface | ReleasedSketch) -> dict[str, float]:
         old, new = (float(value) for value in surface.value(np.stack([self.pair.old, self.pair.new])))
         if self._projection is None:
             # The noise is the same in every coefficient, so the likelihood ratio of the two worlds is
             # an increasing function of this projection: no test can do better (Neyman and Pearson).
-            exact = [coefficients(data.points, surface.bases) for data in (self.pair.first, self.pair.second)]
+            exact = [_exact_release(data, surface) for data in (self.pair.first, self.pair.second)]
             self._projection = exact[1] - exact[0]
         return {
             "surface: height at the old place": old,
@@ -88,6 +90,13 @@ class Statistics:
             "surface: new height minus old": new - old,
             "surface: likelihood ratio": float((surface.coefficients * self._projection).sum()),
         }
+
+
+def _exact_release(data: Dataset, surface: ReleasedSurface | ReleasedSketch) -> Array:
+    """What a release of these data would hold without its noise."""
+    if isinstance(surface, ReleasedSurface):
+        return coefficients(data.points, surface.bases)
+    return feature_sums(data.points, surface.box, surface.bandwidth, surface.blocks)
 
 
 def train(first: Array, second: Array) -> tuple[Array, Array, Array]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpgrams_core.checks import one_of, whole
 from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture
+from dpgrams_core.datasets.regression import SINUSOID, THREE_COMPONENT, BranchMixture
 from dpgrams_core.results import Dataset
 
 MIN_N, MAX_N = 50, 1_000_000
@@ -21,9 +22,14 @@ class DatasetInfo:
     kind: str
     title: str
     description: str
-    mixture: Mixture
+    mixture: Mixture | BranchMixture
     box: tuple[tuple[float, float], ...]
     default_n: int
+
+    @property
+    def true_modes(self) -> np.ndarray | None:
+        """The modes of the density, where these are what is looked for."""
+        return self.mixture.modes() if isinstance(self.mixture, Mixture) else None
 
 
 DATASETS: dict[str, DatasetInfo] = {
@@ -47,8 +53,35 @@ DATASETS: dict[str, DatasetInfo] = {
             ((-10.0, 10.0), (-10.0, 10.0)),
             5000,
         ),
+        DatasetInfo(
+            "sinusoid",
+            "regression",
+            "Two waves",
+            "Two parallel waves: the mean runs between them, where hardly any record is.",
+            SINUSOID,
+            ((0.0, 1.0), (-1.0, 2.5)),
+            1200,
+        ),
+        DatasetInfo(
+            "three_component",
+            "regression",
+            "Three steps",
+            "Three flat branches, each over its own stretch of x, overlapping at two places.",
+            THREE_COMPONENT,
+            ((0.0, 1.0), (0.0, 4.0)),
+            1000,
+        ),
     )
 }
+
+
+def datasets_of(kind: str) -> list[str]:
+    """The names of the data sets of one kind.
+
+    >>> datasets_of("modes")
+    ['four_corners', 't_mixture']
+    """
+    return [name for name, info in DATASETS.items() if info.kind == kind]
 
 
 def load_dataset(name: str, *, n: int | None = None, seed: int = 0) -> Dataset:
@@ -74,6 +107,7 @@ def load_dataset(name: str, *, n: int | None = None, seed: int = 0) -> Dataset:
         kind=info.kind,
         points=points,
         box=np.array(info.box),
-        true_modes=info.mixture.modes(),
+        true_modes=info.true_modes,
         labels=labels,
+        truth=info.mixture if isinstance(info.mixture, BranchMixture) else None,
     )

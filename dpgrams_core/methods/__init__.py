@@ -14,9 +14,10 @@ from dpgrams_core.errors import DataError, PrivacyLeakWarning, SpecError
 from dpgrams_core.methods.baselines import mean_shift
 from dpgrams_core.methods.dp_grams import dp_grams
 from dpgrams_core.methods.functional import functional, release_surface
+from dpgrams_core.methods.functional_regression import functional_regression, release_joint
 from dpgrams_core.privacy.noise import Noise, ReleaseNoise, SimulationNoise
 from dpgrams_core.results import Dataset, Release
-from dpgrams_core.specs import DPGramsSpec, FunctionalSpec, MeanShiftSpec, make_spec
+from dpgrams_core.specs import DPGramsSpec, FunctionalRegressionSpec, FunctionalSpec, MeanShiftSpec, make_spec
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,15 @@ METHODS: dict[str, Method] = {
     for method in (
         Method("dp_grams", "modes", "DP-GRAMS", True, DPGramsSpec, dp_grams),
         Method("functional", "modes", "Functional release", True, FunctionalSpec, functional, release_surface),
+        Method(
+            "functional_regression",
+            "regression",
+            "Functional release",
+            True,
+            FunctionalRegressionSpec,
+            functional_regression,
+            release_joint,
+        ),
         Method("mean_shift", "modes", "Mean shift", False, MeanShiftSpec, mean_shift),
     )
 }

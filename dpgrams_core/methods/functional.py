@@ -28,8 +28,8 @@ from dpgrams_core.bandwidths import (
     release_bandwidth,
 )
 from dpgrams_core.bumps import Bumps, find_bumps
-from dpgrams_core.errors import SpecError
 from dpgrams_core.merging import radius_groups
+from dpgrams_core.methods.functional_sketch import functional_sketch, release_sketch
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
@@ -41,13 +41,15 @@ from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
 Array = np.ndarray
 # Rounding in the sums moves the release by far less than 1e-8 of this for a million records; the rest pays for it.
 SENSITIVITY = math.sqrt(2) * (1 + 1e-8)
+GRID_DIMENSIONS = 3
 PATH_STEPS = 12
 PATH_STARTS_A_SIDE = 6
 
 
-def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset, sigma: float) -> Bandwidth:
+def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset) -> Bandwidth:
     """The wished bandwidth, or the public rule of this release times the public scale."""
     if spec.bandwidth is None:
+        sigma = SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
         value = release_bandwidth(n=data.n, d=data.dimension, box=data.box, sigma=sigma)
         return Bandwidth(value * (spec.bandwidth_scale or 1.0), "release", True)
     facts = BandwidthFacts(
@@ -105,8 +107,10 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
     -----
     Cost O(n g d) for g nodes a side, one pass over the records.
     """
+    bandwidth = choose_release_bandwidth(spec, data)
+    if data.dimension > GRID_DIMENSIONS:
+        return release_sketch(data, spec, noise, bandwidth)
     sigma = SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
-    bandwidth = choose_release_bandwidth(spec, data, sigma)
     h = bandwidth.value
     event = GaussianRelease(sensitivity=SENSITIVITY, noise_scale=sigma)
     guarantee = guarantee_of(spec, bandwidth, event)  # priced before anything is drawn
@@ -126,11 +130,12 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
 
 
 def functional(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
-    """Release the kernel sum of the data once, and read its modes off the release (post-processing)."""
-    if data.dimension > 3:
-        raise SpecError(
-            "method", "functional", f"a grid release needs 1 to 3 columns, these data have {data.dimension}"
-        )
+    """Release the kernel sum of the data once, and read its modes off the release (post-processing).
+
+    On a grid in up to three columns, as a sketch (functional_sketch.py) in more.
+    """
+    if data.dimension > GRID_DIMENSIONS:
+        return functional_sketch(data, spec, noise, choose_release_bandwidth(spec, data))
     bare = release_surface(data, spec, noise)
     surface = bare.surface
     assert isinstance(surface, ReleasedSurface)

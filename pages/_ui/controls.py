@@ -10,6 +10,7 @@ import streamlit as st
 
 from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.bandwidths import BANDWIDTH_RULES
+from dpgrams_core.datasets import datasets_of
 from dpgrams_core.figures.tradeoff import method_title
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.specs import CALIBRATIONS
@@ -93,7 +94,7 @@ def modes_controls() -> ModesSettings:
         dataset = group.choice(
             "Data set",
             "dataset",
-            list(DATASETS),
+            datasets_of("modes"),
             "A synthetic mixture of the paper, drawn afresh.",
             lambda name: DATASETS[name].title,
         )

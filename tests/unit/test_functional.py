@@ -14,6 +14,7 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.methods.functional import climb
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.results import Dataset
+from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
 
 BOX = np.array([[-7.0, 7.0], [-7.0, 7.0]])
@@ -121,10 +122,13 @@ def test_records_outside_the_box_are_counted_and_do_not_move_the_noise():
     assert release.noise_scale == pytest.approx(math.sqrt(2) * gaussian_multiplier(1.0, 1e-6))
 
 
-def test_more_than_three_columns_are_refused():
-    data = Dataset(name="wide", kind="modes", points=np.zeros((60, 4)), box=np.array([[-1.0, 1.0]] * 4))
-    with pytest.raises(SpecError, match="1 to 3 columns"):
-        run("functional", data, seed=0)
+def test_more_than_three_columns_get_a_sketch(rng):
+    points = rng.normal(0, 1, (300, 4)) + rng.choice([-4.0, 4.0], (300, 1))
+    data = Dataset(name="wide", kind="modes", points=points, box=np.array([[-7.0, 7.0]] * 4))
+    release = run("functional", data, epsilon=5.0, n_modes=2, seed=0)
+    assert isinstance(release.surface, ReleasedSketch)
+    assert release.guarantee.status == "proven"
+    assert np.abs(np.sort(release.modes, axis=0) - [[-4.0] * 4, [4.0] * 4]).max() < 1.5
 
 
 @pytest.mark.parametrize(("field", "value"), [("delta", 0.0), ("delta", 1.0), ("epsilon", 0.0), ("n_modes", 0)])

@@ -1,0 +1,78 @@
+"""The functional release for modal regression: one noisy kernel sum over (x, y), and its branches read off it.
+
+Neighbours: one *response* is replaced; the predictors are public (subsec:private-modal-regression).  The release is
+that of functional.py over the unit square, each axis divided by its side of the public box.  Replacing the response of
+record i changes the kernel sum by k(., (x_i, y')) - k(., (x_i, y_i)), of norm at most sqrt(2): the same proof, and the
+predictors may change as well, so the guarantee also holds when a whole record (x, y) is replaced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpgrams_core.errors import DataError
+from dpgrams_core.methods.functional import release_surface
+from dpgrams_core.privacy.noise import Noise
+from dpgrams_core.results import Dataset, Release
+from dpgrams_core.ridges import trace_ridges
+from dpgrams_core.specs import FunctionalRegressionSpec, FunctionalSpec
+from dpgrams_core.surfaces import ReleasedSurface
+
+Array = np.ndarray
+UNIT_SQUARE = np.array([[0.0, 1.0], [0.0, 1.0]])
+LEAST_RECORDS = 10
+
+
+def to_unit(points: Array, box: Array) -> Array:
+    """Points of a box in units of its sides, (n, d)."""
+    return (points - box[:, 0]) / (box[:, 1] - box[:, 0])
+
+
+def from_unit(points: Array, box: Array) -> Array:
+    """The inverse of ``to_unit``."""
+    return box[:, 0] + points * (box[:, 1] - box[:, 0])
+
+
+def release_joint(data: Dataset, spec: FunctionalRegressionSpec, noise: Noise) -> Release:
+    """The part that reads the records: the noisy kernel sum over the unit square, no branch read off it yet."""
+    if data.n < LEAST_RECORDS:
+        raise DataError(f"The data have {data.n} records; modal regression needs at least {LEAST_RECORDS}.")
+    scaled = Dataset(name=data.name, kind="regression", points=to_unit(data.points, data.box), box=UNIT_SQUARE)
+    inner = FunctionalSpec(
+        epsilon=spec.epsilon, delta=spec.delta, bandwidth=spec.bandwidth, bandwidth_scale=spec.bandwidth_scale
+    )
+    bare = release_surface(scaled, inner, noise)
+    guarantee = replace(
+        bare.guarantee,
+        statement="Proven: replacing one record, its response or all of it, changes the whole released surface by at "
+        "most √2 in the norm of its noise, and the branches are computed from that surface alone. It is paid for once.",
+    )
+    return replace(
+        bare,
+        method="functional_regression",
+        spec=replace(spec, bandwidth=bare.spec.bandwidth, bandwidth_scale=None),
+        guarantee=guarantee,
+    )
+
+
+def functional_regression(data: Dataset, spec: FunctionalRegressionSpec, noise: Noise) -> Release:
+    """Release the joint kernel sum once and trace the branches of y given x on it (post-processing).
+
+    ``curve`` has rows (x, y), branch after branch, the most significant first; ``significance`` (rows,) says how
+    far each stands above the noise.
+    """
+    bare = release_joint(data, spec, noise)
+    surface = bare.surface
+    assert isinstance(surface, ReleasedSurface)
+    ridges = trace_ridges(surface, np.linspace(0, 1, spec.grid_size))
+    rows = [np.stack([ridge.x, ridge.y], axis=1) for ridge in ridges]
+    some = to_unit(data.points[:: max(1, data.n // 200)], data.box)
+    return replace(
+        bare,
+        curve=from_unit(np.concatenate(rows), data.box),
+        branches=np.repeat(np.arange(len(rows)), [len(part) for part in rows]),
+        significance=np.concatenate([ridge.height for ridge in ridges]),
+        _diagnostics=replace(bare.diagnostics, score_size=float(np.median(surface.value(some)))),
+    )
