@@ -7,6 +7,13 @@ st.set_page_config(page_title="DP-GRAMS", page_icon="assets/icon.svg", layout="w
 navigation = st.navigation(
     [
         st.Page("pages/modes.py", title="Modes", icon=":material/landscape:", default=True),
+        st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
     ]
 )
+if st.session_state.get("_page") != navigation.title:
+    # A widget belongs to its page, so another page would start the same control afresh: hand its value over.
+    for key in st.session_state.get("_url_defaults", {}):
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
+    st.session_state["_page"] = navigation.title
 navigation.run()

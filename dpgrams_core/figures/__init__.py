@@ -1,5 +1,8 @@
 """Figures from arrays and releases: pure functions, each with its sentence and its table."""
 
+from dpgrams_core.figures.accountants import accountants_chart
+from dpgrams_core.figures.audits import audits_chart, worlds_chart
+from dpgrams_core.figures.guarantee import budget_chart, errors_chart, power_chart, records_chart
 from dpgrams_core.figures.modes import (
     anchors_chart,
     contour_chart,
@@ -14,12 +17,19 @@ from dpgrams_core.figures.tradeoff import tradeoff_chart
 __all__ = [
     "Chart",
     "DensityGrid",
+    "accountants_chart",
     "anchors_chart",
+    "audits_chart",
+    "budget_chart",
     "contour_chart",
     "density_grid",
+    "errors_chart",
+    "power_chart",
+    "records_chart",
     "released_chart",
     "runs_chart",
     "short",
     "surface_chart",
     "tradeoff_chart",
+    "worlds_chart",
 ]

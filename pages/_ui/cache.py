@@ -11,7 +11,11 @@ from typing import Any
 import streamlit as st
 
 from dpgrams_core import Dataset, Release, load_dataset, run
+from dpgrams_core.comparison import ComparisonSettings, Row, compare
 from dpgrams_core.figures import DensityGrid, density_grid
+from dpgrams_core.noise_curves import noise_ratios
+from dpgrams_core.privacy.accountants import Quote, quotes
+from dpgrams_core.privacy.events import GaussianRounds
 from dpgrams_core.sweeps import Cell, CellResult, run_cell
 
 Options = tuple[tuple[str, Any], ...]
@@ -41,3 +45,21 @@ def kde(name: str, n: int, data_seed: int, kernel: str, bandwidth: float) -> Den
 def cell(wanted: Cell) -> CellResult:
     """One point of a curve, with all its runs."""
     return run_cell(wanted)
+
+
+@st.cache_resource(max_entries=200, show_spinner=False)
+def comparison(settings: ComparisonSettings) -> tuple[Row, ...]:
+    """Every method at one setting, without a run."""
+    return compare(settings, dataset(settings.dataset, settings.n, 0))
+
+
+@st.cache_resource(max_entries=2_000, show_spinner=False)
+def noise_at(settings: ComparisonSettings, n: int) -> dict[str, float]:
+    """Noise over what it hides at one n, for every method."""
+    return noise_ratios(settings, n)
+
+
+@st.cache_resource(max_entries=1_000, show_spinner=False)
+def quotes_of(event: GaussianRounds, delta: float) -> dict[str, Quote]:
+    """What every accountant charges for some rounds."""
+    return quotes(event, delta)

@@ -1,0 +1,121 @@
+"""The Guarantee page in a real browser: the answer, deep links, tables, measuring that can be stopped."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+QUIET = "measure=off&accountants=off"  # most tests need not wait for the long work
+SLIDERS = (("n", -2, "1200"), ("delta", 1, "1e-07"), ("h_scale", 2, "1.2"), ("clip", -2, "0.5"))
+TABLES = ("beliefs", "power", "errors", "accountants", "budget", "records")
+
+
+def in_url(dashboard) -> dict[str, str]:
+    return {key: values[0] for key, values in parse_qs(urlparse(dashboard.page.url).query).items()}
+
+
+def test_it_answers_in_words_and_every_control_moves_the_page(dashboard):
+    dashboard.open(f"guarantee?{QUIET}")
+    assert "was 50% sure" in dashboard.answer()
+    assert "at most 73% sure" in dashboard.answer()
+    dashboard.slide("epsilon", 2)
+    assert "At ε = 2 " in dashboard.answer()
+    assert "88%" in dashboard.answer()
+    dashboard.slide("prior", -10)
+    assert "was 40% sure" in dashboard.answer()
+    for key, presses, expected in (
+        ("n", -2, "1200"),
+        ("delta", 1, "1e-07"),
+        ("h_scale", 2, "1.2"),
+        ("clip", -2, "0.5"),
+    ):
+        before = dashboard.text()
+        dashboard.slide(key, presses)
+        assert in_url(dashboard)[key] == expected
+        assert dashboard.text() != before, f"moving {key} changed nothing on the page"
+    before = dashboard.text()
+    dashboard.type_number("steps", "12")
+    assert "T = 12" in dashboard.text()
+    assert dashboard.text() != before
+    dashboard.shoot("guarantee_after_controls")
+
+
+def test_a_deep_link_restores_and_a_mangled_one_falls_back(dashboard):
+    dashboard.open(f"guarantee?dataset=t_mixture&n=1000&epsilon=5&delta=1e-05&m=500&steps=4&prior=20&{QUIET}")
+    assert "At ε = 5 someone who was 20% sure" in dashboard.answer()
+    text = dashboard.text()
+    assert "Five t-bumps, n = 1,000, ε = 5, δ = 1e-5" in text
+    assert "m = 500, T = 4" in text
+    assert "4 tight rounds on 500 of 1,000 records" in text
+    dashboard.open(f"guarantee?epsilon=frog&n=77&prior=0&m=%00&unknown=1&{QUIET}")
+    assert "At ε = 1 someone who was 50% sure" in dashboard.answer()
+    note = dashboard.text()
+    assert "cannot be used" in note
+    for key in ("epsilon", "n", "prior", "m"):
+        assert key in note
+
+
+def test_every_chart_has_a_sentence_and_a_readable_table(dashboard):
+    dashboard.open("guarantee?n=200&steps=3")
+    page = dashboard.page
+    text = dashboard.text()
+    for words in (
+        "A test that accuses wrongly in 5%",
+        "means of 20 runs on fresh data",
+        "The same noise, priced five ways",
+        "the functional release pays once",
+        "Useful means: noise at most a third",
+        "Can we catch it?",
+        "Why is it private?",
+    ):
+        assert words in text
+    assert page.locator(".js-plotly-plot").count() >= 5
+    for key in TABLES:
+        dashboard.unfold(f"{key}_table")
+        page.locator(f".st-key-{key}_table [data-testid=stDataFrame]").wait_for(timeout=20_000)
+    rows = page.locator("table.methods tbody tr")
+    assert rows.count() == 5
+    assert "nominal: not a proof" in rows.first.inner_text()
+    assert "20 runs" in rows.last.inner_text()
+    dashboard.shoot("guarantee_tables")
+
+
+def test_measuring_can_be_stopped_and_bad_values_keep_the_page(dashboard):
+    page = dashboard.page
+    page.goto(dashboard.address + "/guarantee?n=20000&accountants=off")
+    page.wait_for_selector("text=moving any control stops them", timeout=60_000)
+    toggle = page.locator(".st-key-measure label")
+    toggle.scroll_into_view_if_needed()
+    toggle.click()
+    dashboard.settle()
+    assert in_url(dashboard)["measure"] == "off"
+    assert "what is already computed is kept" in dashboard.text()
+    dashboard.slide("m", 14)
+    assert "batch_size = 100000 is not allowed: it must be between 1 and n = 20000." in dashboard.text()
+    assert "Four corners, n = 20,000" in dashboard.text()
+    assert page.locator("table.methods tbody tr").count() == 6
+
+
+def test_settings_carry_over_between_the_pages(dashboard):
+    dashboard.open("?n=50000&epsilon=0.5&seed=3&curve=off&runs=off")  # so large that measuring waits for a click
+    dashboard.page.get_by_role("link", name="Guarantee").click()
+    dashboard.page.wait_for_selector("text=someone who was", timeout=60_000)
+    dashboard.settle()
+    assert "At ε = 0.5 " in dashboard.answer()
+    assert in_url(dashboard) == {"epsilon": "0.5", "n": "50000"}
+    dashboard.slide("epsilon", 2)
+    dashboard.page.get_by_role("link", name="Modes").click()
+    dashboard.page.wait_for_selector("text=against", timeout=60_000)
+    dashboard.settle()
+    assert "At ε = 1 " in dashboard.answer()
+    assert in_url(dashboard) == {"n": "50000", "seed": "3", "curve": "off", "runs": "off"}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
+def test_other_widths_and_dark_mode(make_dashboard, width, scheme):
+    dashboard = make_dashboard(width, scheme).open(f"guarantee?n=1000&{QUIET}")
+    assert dashboard.page.evaluate("document.documentElement.scrollWidth") <= width
+    dashboard.shoot(f"guarantee_{width}_{scheme}")
