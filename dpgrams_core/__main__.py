@@ -13,7 +13,7 @@ from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
 from dpgrams_core.auditing import PAIRS, audit_text
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.methods.broken import BROKEN_METHODS
-from dpgrams_core.reproduce import MODE_COLUMNS, mode_table, stream_modes, summary
+from dpgrams_core.reproduce import EXPERIMENTS, experiment_table, stream_experiment, summary
 from dpgrams_core.results import Release
 from dpgrams_core.sweeps import EXECUTORS, plan_cells, stream_cells, tidy
 
@@ -51,10 +51,9 @@ def parser() -> argparse.ArgumentParser:
     many.add_argument("--runs", type=number_or_name, default=20)
     many.add_argument("--executor", choices=EXECUTORS, default="processes")
     again = commands.add_parser("reproduce", help="recompute the paper's tables beside the printed values")
-    again.add_argument("what", choices=["modes"])
+    again.add_argument("what", choices=list(EXPERIMENTS))
     again.add_argument("--runs", type=number_or_name, default=50)
-    names = [column for column, _, _ in MODE_COLUMNS]
-    again.add_argument("--columns", nargs="+", choices=names, default=names)
+    again.add_argument("--columns", nargs="+", help="all of " + ", ".join(EXPERIMENTS["regression"].names))
     again.add_argument("--executor", choices=EXECUTORS, default="processes")
     again.add_argument("--json", action="store_true", help="machine-readable output")
     attack = commands.add_parser("audit", help="try to catch a method promising too much")
@@ -96,6 +95,7 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
                 "door": release.door,
                 "seed": release.seed,
                 "modes": release.modes.tolist(),
+                "curve": None if release.curve is None else release.curve.tolist(),
                 "score": scores,
                 "guarantee": dataclasses.asdict(release.guarantee),
                 "spec": dataclasses.asdict(release.spec),
@@ -110,8 +110,9 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
 def as_text(release: Release, scores: dict[str, float], dataset: str, n: int) -> str:
     """The same for people."""
     guarantee = release.guarantee
-    lines = [f"{METHODS[release.method].title} on {dataset}, n = {n} (simulation, seed {release.seed})", "", "modes"]
-    lines += ["  " + "  ".join(f"{value:9.4f}" for value in mode) for mode in release.modes]
+    what, rows = ("modes", release.modes) if release.curve is None else ("curve (x, y)", release.curve)
+    lines = [f"{METHODS[release.method].title} on {dataset}, n = {n} (simulation, seed {release.seed})", "", what]
+    lines += ["  " + "  ".join(f"{value:9.4f}" for value in row) for row in rows]
     lines += ["", "score"] + [f"  {name:18s} {value:.5g}" for name, value in scores.items()]
     lines += ["", f"guarantee: {guarantee.status}"]
     lines.append(f"  epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, neighbours: {guarantee.neighbours}")
@@ -155,18 +156,20 @@ def sweep_command(arguments: argparse.Namespace) -> str:
 
 def reproduce_command(arguments: argparse.Namespace) -> str:
     """``reproduce``: the paper's tables with ours beside them."""
+    experiment = EXPERIMENTS[arguments.what]
+    names = arguments.columns or experiment.names
     done = []
-    for result, total in stream_modes(arguments.runs, tuple(arguments.columns), arguments.executor):
-        done.append(result)
+    for column, result, total in stream_experiment(experiment, arguments.runs, names, arguments.executor):
+        done.append((column, result))
         print(f"\r{len(done)} of {total} cells", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    table = mode_table(done)
+    table = experiment_table(experiment, done)
     if arguments.json:
         return str(table.to_json(orient="records", indent=2))
-    shown = ["mse", "se", "mse_per_true_mode", "found", "spurious"]
-    columns = [f"{column} {score}" for column in arguments.columns for score in shown]
-    text = table[["dataset", "n", "epsilon", "printed", *columns]].to_string(index=False, float_format="{:.4g}".format)
-    return f"{text}\n\n{arguments.runs} runs a cell, mode count known.\n{summary(table)}"
+    shown = [name for name in map(str, table) if name.rsplit(" ", 1)[-1] in ("printed", *experiment.shown)]
+    text = table[["dataset", "n", "epsilon", *shown]].to_string(index=False, float_format="{:.4g}".format)
+    counted = ", mode count known" if experiment.count_known else ""
+    return f"{text}\n\n{arguments.runs} runs a cell{counted}.\n{summary(experiment, table)}"
 
 
 def audit_command(arguments: argparse.Namespace) -> str:
