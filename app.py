@@ -16,4 +16,6 @@ if st.session_state.get("_page") != navigation.title:
         if key in st.session_state:
             st.session_state[key] = st.session_state[key]
     st.session_state["_page"] = navigation.title
+if wanted := st.session_state.pop("_wanted", None):
+    st.switch_page(wanted[0], query_params=wanted[1])
 navigation.run()

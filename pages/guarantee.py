@@ -104,7 +104,7 @@ def quote_all(settings: ComparisonSettings, late: LateChart) -> None:
     late.fill(steps(), len(TARGETS), lambda: accountants(settings, quoted), lambda: None)
 
 
-frame.open_page("Is the guarantee real, and what does it mean?")
+frame.open_page("Is the guarantee real, and what does it mean?", "pages/guarantee.py")
 group = _Group()
 wished = guarantee_controls(group)
 # ε, δ and the belief before are valid whatever the rest is, so the answer never waits.

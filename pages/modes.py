@@ -224,7 +224,7 @@ def repeated_runs(settings: ModesSettings, data: Dataset, grid: DensityGrid, bas
             show.chart(runs_chart(data, grid, runs, baseline, columns=4, row_height=115), f"runs{mark}", arm.title)
 
 
-frame.open_page("What does privacy cost when you look for modes?")
+frame.open_page("What does privacy cost when you look for modes?", "pages/modes.py")
 wished = modes_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from dpgrams_core.figures import short
 from dpgrams_core.privacy.accounting import price
@@ -21,8 +23,16 @@ STATUS_WORDS = {
 }
 
 
-def open_page(question: str) -> None:
-    """Style and the question; every page calls it first (a deep link may skip app.py)."""
+def open_page(question: str, script: str) -> None:
+    """Style and the question; every page calls it first, with its own path as app.py names it.
+
+    On a server that nobody has visited yet, Streamlit serves a deep link from the pages folder without app.py and
+    its navigation.  The page then sends the visitor there, and app.py sends them back with the link's settings.
+    """
+    if "_page" not in st.session_state:
+        st.session_state["_wanted"] = (script, dict(st.query_params))
+        with suppress(StreamlitAPIException):  # a page run on its own, as in a test, has no app.py beside it
+            st.switch_page("app.py")
     st.html(ASSETS / "style.css")
     st.title(question)
 

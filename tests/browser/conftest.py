@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,13 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    """Address of a dashboard started as a user would start it."""
+@contextmanager
+def running_server(folder):
+    """Address of a dashboard started as a user would start it, its log in ``folder``."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    log_path = tmp_path_factory.mktemp("server") / "log.txt"
+    log_path = folder / "log.txt"
     log = log_path.open("w")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     command += ["--server.fileWatcherType", "none"]  # a file saved during the tests must not reload half the code
@@ -51,6 +52,20 @@ def server(tmp_path_factory):
     log.close()
     written = log_path.read_text()
     assert "Traceback" not in written, written[-4000:]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """One server for all tests."""
+    with running_server(tmp_path_factory.mktemp("server")) as address:
+        yield address
+
+
+@pytest.fixture
+def cold_server(tmp_path):
+    """A server that nobody has visited yet."""
+    with running_server(tmp_path) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
