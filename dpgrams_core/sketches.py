@@ -6,15 +6,13 @@ post-processing of the noisy coefficients: they can be saved, merged, smoothed a
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dpgrams_core.archives import SavedRelease, load_release, save_release
 from dpgrams_core.checks import box_of, positive, whole
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.fourier import CHUNK, MOST_BLOCKS, PAIRS, SKETCH_SENSITIVITY, VERTICES, amplitude, vertices, waves
@@ -22,7 +20,6 @@ from dpgrams_core.fourier import CHUNK, MOST_BLOCKS, PAIRS, SKETCH_SENSITIVITY, 
 __all__ = ["SKETCH_SENSITIVITY", "ReleasedSketch"]
 
 Array = np.ndarray
-VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,37 +114,16 @@ class ReleasedSketch:
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file (NumPy archive, no pickles)."""
-        facts = {
-            "kind": "sketch",
-            "version": VERSION,
-            "bandwidth": float(self.bandwidth),
-            "noise_scale": float(self.noise_scale),
-            "n": int(self.n),
-        }
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, coefficients=self.coefficients, box=self.box, facts=np.array(json.dumps(facts)))
-        Path(path).write_bytes(buffer.getvalue())
+        facts = (self.bandwidth, self.noise_scale, self.n)
+        save_release(path, "sketch", SavedRelease(self.coefficients, self.box, *facts))
 
     @classmethod
     def load(cls, path: str | Path) -> ReleasedSketch:
         """Read a release that ``save`` wrote."""
+        saved = load_release(path, "sketch")
         try:
-            content = io.BytesIO(Path(path).read_bytes())
-            if not zipfile.is_zipfile(content):  # NumPy leaves a half-open archive behind on such a file
-                raise ValueError("not an archive")
-            content.seek(0)
-            with np.load(content, allow_pickle=False) as archive:
-                facts = json.loads(str(archive["facts"]))
-                found = (archive["coefficients"], archive["box"])
-            if facts["kind"] != "sketch":
-                raise ValueError("another release")
-            if facts["version"] != VERSION:
-                raise DataError(f"This release was saved by another version ({facts['version']}).")
-            numbers = (float(facts["bandwidth"]), float(facts["noise_scale"]), int(facts["n"]))
-            return cls(found[0], found[1], *numbers)
-        except (OSError, EOFError, KeyError, TypeError, ValueError, OverflowError, zipfile.BadZipFile) as error:
-            if isinstance(error, DataError):
-                raise
+            return cls(saved.coefficients, saved.box, saved.bandwidth, saved.noise_scale, saved.n)
+        except SpecError:  # numbers that no release can have; the sentence would name a setting nobody gave
             raise DataError("This file does not hold a released sketch.") from None
 
     def _places(self, x: Array) -> Array:

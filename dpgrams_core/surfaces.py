@@ -15,15 +15,13 @@ cover what they carry.
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dpgrams_core.archives import SavedRelease, load_release, save_release
 from dpgrams_core.checks import box_of, positive
 from dpgrams_core.errors import DataError, SpecError
 
@@ -32,7 +30,6 @@ SPACING = 0.4  # of the bandwidth; the projection then loses less than 1e-3 of a
 PADDING = 1.0  # bandwidths beyond the box, so that records at its edge are represented as well
 EIGENVALUE_FLOOR = 1e-10
 MAX_COEFFICIENTS = 2_000_000
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -201,30 +198,17 @@ class ReleasedSurface:
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file (NumPy archive, no pickles)."""
-        facts = {"version": VERSION, "bandwidth": self.bandwidth, "noise_scale": self.noise_scale, "n": self.n}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, coefficients=self.coefficients, box=self.box, facts=np.array(json.dumps(facts)))
-        Path(path).write_bytes(buffer.getvalue())
+        facts = (self.bandwidth, self.noise_scale, self.n)
+        save_release(path, "surface", SavedRelease(self.coefficients, self.box, *facts))
 
     @classmethod
     def load(cls, path: str | Path) -> ReleasedSurface:
         """Read a release that ``save`` wrote."""
+        saved = load_release(path, "surface")
         try:
-            content = io.BytesIO(Path(path).read_bytes())
-            if not zipfile.is_zipfile(content):  # NumPy leaves a half-open archive behind on such a file
-                raise ValueError("not an archive")
-            content.seek(0)
-            with np.load(content, allow_pickle=False) as archive:
-                facts = json.loads(str(archive["facts"]))
-                found = (archive["coefficients"], archive["box"])
-            if facts["version"] != VERSION:
-                raise DataError(f"This release was saved by another version ({facts['version']}).")
-            numbers = (float(facts["bandwidth"]), float(facts["noise_scale"]), int(facts["n"]))
-        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-            if isinstance(error, DataError):
-                raise
+            return cls(saved.coefficients, saved.box, saved.bandwidth, saved.noise_scale, saved.n)
+        except SpecError:  # numbers that no release can have; the sentence would name a setting nobody gave
             raise DataError("This file does not hold a released surface.") from None
-        return cls(found[0], found[1], *numbers)
 
     def _width(self, bandwidth: float | Array | None) -> float | Array:
         if bandwidth is None:

@@ -30,7 +30,7 @@ from dpgrams_core.bandwidths import (
 from dpgrams_core.bumps import Bumps, find_bumps
 from dpgrams_core.merging import radius_groups
 from dpgrams_core.methods.functional_sketch import functional_sketch, release_sketch
-from dpgrams_core.privacy.accounting import price
+from dpgrams_core.methods.released import outside_box, proven_release
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
 from dpgrams_core.privacy.noise import Noise
@@ -116,7 +116,6 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
     guarantee = guarantee_of(spec, bandwidth, event)  # priced before anything is drawn
     exact = coefficients(data.points, box_bases(data.box, h))
     surface = ReleasedSurface(noise.independent_gaussian(exact, sigma), data.box, h, sigma, data.n)
-    outside = ((data.points < data.box[:, 0]) | (data.points > data.box[:, 1])).any(axis=1)
     return Release(
         method="functional",
         modes=np.empty((0, data.dimension)),
@@ -125,7 +124,7 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
         spec=replace(spec, bandwidth=h, bandwidth_scale=None),
         events=(event,),
         guarantee=guarantee,
-        _diagnostics=Diagnostics(outside_box=int(outside.sum())),
+        _diagnostics=Diagnostics(outside_box=outside_box(data)),
     )
 
 
@@ -155,15 +154,11 @@ def functional(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
 
 
 def guarantee_of(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRelease) -> Guarantee:
-    """Proven, unless the bandwidth was read off the records."""
-    cost = price((event,), spec.delta)
-    guarantee = Guarantee(
-        epsilon=spec.epsilon if math.isclose(cost.epsilon, spec.epsilon, rel_tol=1e-6) else cost.epsilon,
-        delta=cost.delta,
-        status="proven",
-        statement=(
-            "Proven: replacing one record changes the whole released surface by at most √2 in the norm of its noise, "
-            "and its modes, paths and heights are computed from that surface alone. It is paid for once."
-        ),
+    """The guarantee of a surface on a grid."""
+    return proven_release(
+        spec,
+        bandwidth,
+        event,
+        "Proven: replacing one record changes the whole released surface by at most √2 in the norm of its noise, "
+        "and its modes, paths and heights are computed from that surface alone. It is paid for once.",
     )
-    return guarantee if bandwidth.public else guarantee.without_public_bandwidth(bandwidth.rule)

@@ -32,11 +32,11 @@ from dpgrams_core.fourier import (
     public_points,
 )
 from dpgrams_core.merging import radius_groups
-from dpgrams_core.privacy.accounting import price
+from dpgrams_core.methods.released import outside_box, proven_release
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.results import Dataset, Diagnostics, Release
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.specs import FunctionalSpec
 
@@ -87,10 +87,16 @@ def release_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwidth:
     check_resolution(data.box, h)
     sigma = SKETCH_SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
     event = GaussianRelease(sensitivity=SKETCH_SENSITIVITY, noise_scale=sigma)
-    guarantee = guarantee_of(spec, bandwidth, event)  # priced before anything is drawn
+    # Priced before anything is drawn.
+    guarantee = proven_release(
+        spec,
+        bandwidth,
+        event,
+        f"Proven: replacing one record moves the whole released sketch by at most {SKETCH_SENSITIVITY:.3f}, wherever "
+        "the record lies, and its modes, paths and heights are computed from that sketch alone. It is paid for once.",
+    )
     exact = feature_sums(data.points, data.box, h, choose_blocks(data.n, sigma))
     sketch = ReleasedSketch(noise.independent_gaussian(exact, sigma), data.box, h, sigma, data.n)
-    outside = ((data.points < data.box[:, 0]) | (data.points > data.box[:, 1])).any(axis=1)
     return Release(
         method="functional",
         modes=np.empty((0, data.dimension)),
@@ -99,7 +105,7 @@ def release_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwidth:
         spec=replace(spec, bandwidth=h, bandwidth_scale=None),
         events=(event,),
         guarantee=guarantee,
-        _diagnostics=Diagnostics(outside_box=int(outside.sum())),
+        _diagnostics=Diagnostics(outside_box=outside_box(data)),
     )
 
 
@@ -122,22 +128,6 @@ def functional_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwid
         trajectories=climb(sketch, starts, PATH_STEPS, math.hypot(bandwidth.value, SEARCH_SPREADS[-1] * reference)),
         _diagnostics=replace(bare.diagnostics, score_size=float(np.median(sketch.value(some)))),
     )
-
-
-def guarantee_of(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRelease) -> Guarantee:
-    """Proven, unless the bandwidth was read off the records."""
-    cost = price((event,), spec.delta)
-    guarantee = Guarantee(
-        epsilon=spec.epsilon if math.isclose(cost.epsilon, spec.epsilon, rel_tol=1e-6) else cost.epsilon,
-        delta=cost.delta,
-        status="proven",
-        statement=(
-            "Proven: replacing one record moves the whole released sketch by at most "
-            f"{SKETCH_SENSITIVITY:.3f}, wherever the record lies, and its modes, paths and heights are computed from "
-            "that sketch alone. It is paid for once."
-        ),
-    )
-    return guarantee if bandwidth.public else guarantee.without_public_bandwidth(bandwidth.rule)
 
 
 def climb(sketch: ReleasedSketch, starts: Array, steps: int, width: float) -> Array:

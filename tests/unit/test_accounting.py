@@ -127,6 +127,6 @@ def test_a_price_that_fails_stops_the_release_before_it_is_drawn(corners, nothin
         raise SpecError("event", "a release", "no accountant here can price it")
 
     # By the module: the package has a function of the same name.
-    monkeypatch.setattr(sys.modules["dpgrams_core.methods.functional"], "price", refuse)
+    monkeypatch.setattr(sys.modules["dpgrams_core.methods.released"], "price", refuse)
     with pytest.raises(SpecError, match="no accountant"):
         run("functional", corners, seed=0)

@@ -1,0 +1,28 @@
+"""What every functional release shares: its guarantee, and the records that its box does not hold."""
+
+from __future__ import annotations
+
+import math
+
+from dpgrams_core.bandwidths import Bandwidth
+from dpgrams_core.privacy.accounting import price
+from dpgrams_core.privacy.events import GaussianRelease
+from dpgrams_core.results import Dataset, Guarantee
+from dpgrams_core.specs import FunctionalSpec
+
+
+def proven_release(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRelease, statement: str) -> Guarantee:
+    """The guarantee of one Gaussian release: proven, unless the bandwidth was read off the records."""
+    cost = price((event,), spec.delta)
+    guarantee = Guarantee(
+        epsilon=spec.epsilon if math.isclose(cost.epsilon, spec.epsilon, rel_tol=1e-6) else cost.epsilon,
+        delta=cost.delta,
+        status="proven",
+        statement=statement,
+    )
+    return guarantee if bandwidth.public else guarantee.without_public_bandwidth(bandwidth.rule)
+
+
+def outside_box(data: Dataset) -> int:
+    """How many records lie outside the public box: they count less there, and the guarantee still holds."""
+    return int(((data.points < data.box[:, 0]) | (data.points > data.box[:, 1])).any(axis=1).sum())
