@@ -13,11 +13,16 @@ from dpgrams_core.checks import one_of, whole
 from dpgrams_core.errors import DataError, PrivacyLeakWarning, SpecError
 from dpgrams_core.methods.baselines import mean_shift
 from dpgrams_core.methods.dp_grams import dp_grams
+from dpgrams_core.methods.dp_pms import dp_pms
 from dpgrams_core.methods.functional import functional, release_surface
 from dpgrams_core.methods.functional_regression import functional_regression, release_joint
+from dpgrams_core.methods.lowess import lowess
+from dpgrams_core.methods.pms import pms
 from dpgrams_core.privacy.noise import Noise, ReleaseNoise, SimulationNoise
 from dpgrams_core.results import Dataset, Release
 from dpgrams_core.specs import DPGramsSpec, FunctionalRegressionSpec, FunctionalSpec, MeanShiftSpec, make_spec
+from dpgrams_core.specs_baselines import LowessSpec, PMSSpec
+from dpgrams_core.specs_regression import DPPMSSpec
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,9 @@ METHODS: dict[str, Method] = {
             release_joint,
         ),
         Method("mean_shift", "modes", "Mean shift", False, MeanShiftSpec, mean_shift),
+        Method("dp_pms", "regression", "DP-PMS", True, DPPMSSpec, dp_pms),
+        Method("pms", "regression", "Partial mean shift", False, PMSSpec, pms),
+        Method("lowess", "regression", "LOWESS", False, LowessSpec, lowess),
     )
 }
 

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from dpgrams_core import DataError, SpecError, load_dataset, run
+from dpgrams_core import SpecError, load_dataset, run
 from dpgrams_core.methods.dap import MAX_CANDIDATES, public_grid
 from dpgrams_core.specs import DPGramsSpec, MeanShiftSpec, make_spec
 
