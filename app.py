@@ -7,6 +7,7 @@ st.set_page_config(page_title="DP-GRAMS", page_icon="assets/icon.svg", layout="w
 navigation = st.navigation(
     [
         st.Page("pages/modes.py", title="Modes", icon=":material/landscape:", default=True),
+        st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
         st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
     ]
 )

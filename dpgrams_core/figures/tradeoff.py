@@ -14,6 +14,11 @@ from dpgrams_core.methods import METHODS
 from dpgrams_core.sweeps import Cell, CellResult
 
 DASHES = ("solid", "dot", "dash", "longdash", "dashdot")
+# What the table shows, of modes or of branches.
+COLUMNS = [
+    *("method", "n", "epsilon", "mse", "mse_se", "mse_per_true_mode", "found", "missed", "branch_recall"),
+    *("spurious", "coverage", "runs", "failures", "status"),
+]
 MARKS = ("circle", "square", "diamond", "triangle-up", "pentagon")
 
 
@@ -31,7 +36,7 @@ def method_title(method: str, options: Iterable[tuple[str, Any]] = ()) -> str:
 
 
 def tradeoff_chart(results: Sequence[CellResult], cells: Sequence[Cell], current_epsilon: float) -> Chart:
-    """MSE against epsilon on log axes with standard errors; mean shift as dashed lines.
+    """MSE against epsilon on log axes with standard errors; methods without privacy as dashed lines.
 
     ``cells`` are all that will come, so that the axes stand still while the curve fills in.  Every private
     method is orange; with two of them the second has dashed lines and open marks.
@@ -54,10 +59,12 @@ def tradeoff_chart(results: Sequence[CellResult], cells: Sequence[Cell], current
                 go.Scatter(
                     x=list(epsilon_range),
                     y=[row["mse"]] * 2,
-                    mode="lines",
-                    name=f"mean shift, n = {n:,} (not private)",
+                    mode="lines+markers",
+                    marker={"symbol": MARKS[i % 5], "size": 9, "color": NON_PRIVATE},  # the same n, the same mark
+                    cliponaxis=False,
+                    name=f"{_in_a_text(row['method'])}, n = {n:,} (not private)",
                     line={"color": NON_PRIVATE, "dash": "dash", "width": 2},
-                    hovertemplate="mean shift: MSE %{y:.3g}<extra></extra>",
+                    hovertemplate=_in_a_text(row["method"]) + f", n = {n:,}: MSE %{{y:.3g}}<extra></extra>",
                 )
             )
     if epsilon_range[0] <= current_epsilon <= epsilon_range[1]:
@@ -78,15 +85,25 @@ def tradeoff_chart(results: Sequence[CellResult], cells: Sequence[Cell], current
         tickvals=epsilons,
         ticktext=[f"{value:g}" for value in epsilons],
     )
-    figure.update_yaxes(type="log", title="mean squared error (MSE)", dtick=1, tickformat=".4~g")
+    figure.update_yaxes(type="log", title="mean squared error (MSE)", dtick=_tick_step(table), tickformat=".4~g")
     sentence = _sentence(table, names, len(results), n_cells)
-    columns = ["method", "n", "epsilon", "mse", "mse_se", "mse_per_true_mode", "found", "missed", "spurious"]
-    shown = table[[*columns, "runs", "failures", "status"]] if len(table) else table
+    shown = table[[name for name in COLUMNS if name in table]] if len(table) else table
     return Chart(plain_layout(figure, 420), sentence, shown)
+
+
+def _tick_step(table: pd.DataFrame) -> str | int:
+    """Ticks at 1, 2 and 5 of each decade where errors span few decades, else at decades."""
+    errors = [value for value in table.get("mse", ()) if 0 < value < math.inf]
+    return "D2" if errors and max(errors) < 100 * min(errors) else 1
 
 
 def _title(cell: Cell) -> str:
     return method_title(cell.method, cell.options)
+
+
+def _in_a_text(title: str) -> str:
+    """A title within a sentence: "Mean shift" but "LOWESS"."""
+    return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
 def _curve(private: pd.DataFrame, name: str, *, size: int, method: int, methods: int) -> go.Scatter:
@@ -110,7 +127,9 @@ def _sentence(table: pd.DataFrame, names: Sequence[str], done: int, n_cells: int
     largest = table[table["n"] == table["n"].max()]
     private = largest[largest["epsilon"] < math.inf].sort_values("epsilon")
     plain = largest[largest["epsilon"] == math.inf]
-    runs = int(table["runs"].max())
+    runs = str(int(table["runs"].max()))
+    if len(plain) and plain["runs"].iloc[0] < private["runs"].max():
+        runs += f" ({_in_a_text(plain['method'].iloc[0])} {int(plain['runs'].iloc[0])})"
     parts = []
     for name in names:
         mine = private[private["method"] == name]
@@ -126,6 +145,9 @@ def _sentence(table: pd.DataFrame, names: Sequence[str], done: int, n_cells: int
     text = f"At n = {int(largest['n'].iloc[0]):,} " + "; ".join(parts)
     if (private["mse"] == math.inf).any():
         text += " (∞: at least one run released no mode, because nothing stood above its noise)"
+    if "branch_recall" in private and len(names) == 1:
+        found = [100 * float(value) for value in private["branch_recall"].iloc[[0, -1]]]
+        text += f", and the share of branches found goes from {found[0]:.0f} % to {found[1]:.0f} %"
     text += f". Means of {runs} runs on fresh data, with standard errors."
     if done < n_cells:
         text += f" {done} of {n_cells} points so far."

@@ -12,7 +12,7 @@ import streamlit as st
 
 from dpgrams_core import Dataset, Release, load_dataset, run
 from dpgrams_core.comparison import ComparisonSettings, Row, compare
-from dpgrams_core.figures import DensityGrid, density_grid
+from dpgrams_core.figures import DensityGrid, Slices, conditional_slices, density_grid
 from dpgrams_core.noise_curves import noise_ratios
 from dpgrams_core.privacy.accountants import Quote, quotes
 from dpgrams_core.privacy.events import GaussianRounds
@@ -63,3 +63,9 @@ def noise_at(settings: ComparisonSettings, n: int) -> dict[str, float]:
 def quotes_of(event: GaussianRounds, delta: float) -> dict[str, Quote]:
     """What every accountant charges for some rounds."""
     return quotes(event, delta)
+
+
+@st.cache_resource(max_entries=40, show_spinner=False)
+def slices(method: str, name: str, n: int, data_seed: int, seed: int, options: Options) -> Slices:
+    """Conditional densities beside a simulated run (the plain KDE among them is not private)."""
+    return conditional_slices(dataset(name, n, data_seed), release(method, name, n, data_seed, seed, options))

@@ -1,0 +1,215 @@
+"""The Regression page as a script, without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages._ui.regression_controls import METHODS_HERE, RegressionSettings
+
+ROOT = Path(__file__).parents[2]
+STATUS = {"experiments": "nominal: not a proof", "theorem": "as published: proof has a gap", "tight": "proven"}
+
+
+@pytest.fixture
+def page() -> AppTest:
+    app = AppTest.from_file(str(ROOT / "pages" / "regression.py"), default_timeout=60)
+    app.query_params["reg_n"] = "200"
+    app.query_params["curve"] = "off"
+    return app
+
+
+def opened(page: AppTest, **query: str) -> AppTest:
+    for key, value in query.items():
+        page.query_params[key] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def widget(app: AppTest, kind: str, key: str):
+    return next(item for item in app.get(kind) if item.key == key)
+
+
+def all_text(app: AppTest) -> str:
+    parts = [*app.markdown, *app.caption, *app.error, *app.warning, *app.info]
+    return "\n".join(item.value for item in parts)
+
+
+def answer(app: AppTest) -> str:
+    return next(item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body)
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {item.label: item.value for item in app.metric}
+
+
+def subheaders(app: AppTest) -> list[str]:
+    return [item.value for item in app.subheader]
+
+
+def test_it_runs_and_says_what_it_found(page):
+    opened(page)
+    assert page.title[0].value == "What does privacy cost when a curve has several branches?"
+    assert set(metrics(page)) == {"Branches found", "On no branch", "Oracle MSE, private", "Oracle MSE, PMS"}
+    for words in ("At ε = 1", "PMS finds", "LOWESS draws the mean"):
+        assert words in answer(page)
+    text = all_text(page)
+    assert "The predictor x is public, the response y is private" in text
+    assert "Is the guarantee real?" in text
+    assert "Proven: replacing one record" in text
+    assert subheaders(page)[:2] == ["Functional release", "What is released: a private surface"]
+
+
+@pytest.mark.parametrize("dataset", ["sinusoid", "three_component"])
+@pytest.mark.parametrize("calibration", list(STATUS))
+def test_each_calibration_of_dp_pms_on_each_data_set(page, dataset, calibration):
+    opened(page, reg_method="dp_pms", reg_dataset=dataset, calibration=calibration)
+    assert subheaders(page)[:2] == [
+        f"DP-PMS {calibration}",
+        "How it climbs: private anchors and noisy steps in y",
+    ]
+    assert STATUS[calibration] in all_text(page)
+    assert "The predictors are public: neighbours differ in one response" in all_text(page)
+    assert metrics(page)["Branches found"].endswith(" %")
+
+
+def test_the_functional_release_on_the_other_data_set(page):
+    opened(page, reg_dataset="three_component")
+    assert widget(page, "selectbox", "reg_method").value == "functional_regression"
+    assert "Three steps, n = 200" in all_text(page)
+
+
+def test_every_control_explains_itself(page):
+    opened(page, reg_method="dp_pms")
+    kinds = [*page.sidebar.select_slider, *page.sidebar.number_input, *page.sidebar.selectbox]
+    assert len(kinds) >= 17
+    for control in [*kinds, widget(page, "select_slider", "reg_x")]:
+        assert control.help, f"{control.key} has no help"
+        assert "\n" not in control.help
+
+
+def test_a_bad_value_gives_its_sentence_and_keeps_the_last_numbers(page):
+    opened(page, reg_method="dp_pms")
+    good = metrics(page), answer(page)
+    widget(page, "select_slider", "m").set_value(5_000).run()
+    assert not page.exception
+    assert "batch_size = 5000 is not allowed: it must be between 1 and n = 200." in page.error[0].value
+    assert "Below is the last picture that worked." in all_text(page)
+    assert (metrics(page), answer(page)) == good
+    widget(page, "select_slider", "m").set_value("auto").run()
+    assert not page.error
+    for key, value, words in (
+        ("steps", 0, "n_steps = 0"),
+        ("reg_eta", -1.0, "step_size = -1"),
+        ("reg_kappa", -2.0, "start_multiplier = -2"),
+        ("reg_window", 0.0, "init_bandwidth = 0"),
+        ("reg_merge", -0.1, "merge_radius = -0.1"),
+    ):
+        box = widget(page, "number_input", key)
+        box.set_value(value).run()
+        assert words in page.error[0].value
+        assert answer(page) == good[1]
+        widget(page, "number_input", key).set_value(None).run()
+        assert not page.error
+
+
+def test_bins_that_would_be_empty_are_refused_in_words(page):
+    opened(page, reg_method="dp_pms", reg_n="50", reg_starts="binned", reg_bins="40")
+    assert "would hold no record" in page.error[0].value
+    assert metrics(page)  # a link may open on it: the default picture stands
+
+
+def test_a_mangled_link_is_named_and_the_defaults_stand(page):
+    opened(
+        page, epsilon="frog", reg_x="7", reg_show="pms,frog", reg_method="%00", reg_dataset="four_corners", seed="-1"
+    )
+    note = page.info[0].value
+    for key in ("epsilon", "reg_x", "reg_show", "reg_method", "reg_dataset", "seed"):
+        assert key in note
+    assert "At ε = 1" in answer(page)
+
+
+def test_curves_are_shown_together_or_one_by_one(page):
+    opened(page, reg_show="pms")
+    pills = page.get("button_group")[0]
+    assert pills.value == ["pms"]
+    sentence = next(item.value for item in page.caption if "Share of the true branches" in item.value)
+    assert "PMS" in sentence
+    assert "Functional" not in sentence
+    assert "LOWESS" not in sentence
+    pills.set_value(["private", "other", "lowess"]).run()
+    sentence = next(item.value for item in page.caption if "Share of the true branches" in item.value)
+    for words in ("Functional release", "DP-PMS experiments", "LOWESS"):
+        assert words in sentence
+    assert page.query_params["reg_show"] == "private,other,lowess"
+
+
+def test_another_x_changes_the_slice_and_nothing_else(page):
+    opened(page)
+    before = answer(page)
+    assert "At x = 0.46 the truth has 2 modes" in all_text(page)
+    widget(page, "select_slider", "reg_x").set_value("0.10").run()
+    assert "At x = 0.10 the truth has 2 modes" in all_text(page)
+    assert answer(page) == before
+    assert page.query_params["reg_x"] == "0.10"
+
+
+def test_the_live_curve_has_several_n_and_ends(page):
+    opened(page, curve="on", reg_n="50")
+    box = next(item for item in page.multiselect if item.key.startswith("reg_curve_n"))
+    assert len(box.value) == 4
+    sentence = next(item.value for item in page.caption if "Means of 20" in item.value)
+    assert "partial mean shift 5" in sentence
+    assert "share of branches found" in sentence
+    assert "so far" not in sentence
+    table = next(item.value for item in page.dataframe if "epsilon" in item.value)
+    assert {"branch_recall", "spurious", "mse_se", "status"} <= set(table.columns)
+    assert set(table["n"]) == {50, 200, 600, 1200}
+    assert set(table["epsilon"]) == {0.1, 0.2, 0.5, 1.0, float("inf")}
+    assert set(table["failures"]) == {0}
+
+
+def test_pms_waits_for_a_click_at_large_n_and_so_does_the_curve(page):
+    opened(page, reg_n="20000", curve="on")
+    assert {button.key for button in page.button} >= {"pms_start", "curve_start"}
+    assert metrics(page)["Oracle MSE, PMS"] == "–"
+    assert "PMS" not in answer(page)
+
+
+def test_new_noise_keeps_the_data(page):
+    opened(page)
+    before = answer(page)
+    widget(page, "button", "new_noise").click().run()
+    assert page.session_state["seed"] == 1
+    assert answer(page) != before
+    assert answer(page).split("without privacy")[1] == before.split("without privacy")[1]
+
+
+def test_the_other_method_shares_what_makes_the_comparison_fair():
+    options = (("bandwidth_scale", 2.0), ("calibration", "tight"), ("delta", 1e-6), ("epsilon", 0.5))
+    first = RegressionSettings(method="dp_pms", dataset="sinusoid", n=99, data_seed=3, seed=4, options=options)
+    other = first.other
+    assert other.method == "functional_regression"
+    assert dict(other.options) == {"delta": 1e-6, "epsilon": 0.5}
+    assert (other.n, other.data_seed, other.seed) == (99, 3, 4)
+    assert {other.method, other.other.method} == set(METHODS_HERE)
+
+
+def test_keys_shared_with_the_modes_page_hold_the_same_values(page):
+    # app.py hands values over between pages: a shared key with other values or another default would break there.
+    modes = AppTest.from_file(str(ROOT / "pages" / "modes.py"), default_timeout=60)
+    for key in ("curve", "runs"):
+        modes.query_params[key] = "off"
+    modes.query_params["n"] = "200"
+    modes.run()
+    opened(page, reg_method="dp_pms")
+    there = {item.key: item for item in [*modes.sidebar.select_slider, *modes.sidebar.selectbox]}
+    here = {item.key: item for item in [*page.sidebar.select_slider, *page.sidebar.selectbox]}
+    shared = there.keys() & here.keys()
+    assert {"epsilon", "h_scale", "m", "share", "calibration"} <= shared
+    for key in shared:
+        assert there[key].options == here[key].options, key
+        assert there[key].value == here[key].value, key

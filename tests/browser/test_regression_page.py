@@ -1,0 +1,188 @@
+"""The Regression page in a real browser: the pointer, the player, every control, deep links."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+# key, arrow presses, expected value in the URL: every slider.
+SLIDERS = [
+    ("reg_n", -1, "500"),
+    ("epsilon", -2, "0.5"),
+    ("reg_delta", 1, "1e-06"),
+    ("h_scale", 2, "1.2"),
+    ("reg_clip", 6, "0.05"),
+    ("m", 6, "200"),
+    ("reg_x", 4, "0.54"),
+]
+FOLDED_NUMBERS = [
+    ("reg_kappa", "3"),
+    ("steps", "12"),
+    ("reg_eta", "0.5"),
+    ("reg_window", "0.1"),
+    ("reg_merge", "0.05"),
+    ("seed", "7"),
+    ("data_seed", "3"),
+]
+QUIET = "curve=off"
+
+
+def in_url(dashboard) -> dict[str, str]:
+    return {key: values[0] for key, values in parse_qs(urlparse(dashboard.page.url).query).items()}
+
+
+def slice_label(dashboard) -> str:
+    return dashboard.page.locator(".st-key-slice_chart .annotation-text").first.text_content()
+
+
+def test_first_screen_and_the_density_at_the_x_under_the_pointer(dashboard):
+    dashboard.open(f"regression?{QUIET}")
+    assert "At ε = 1" in dashboard.answer()
+    assert "LOWESS draws the mean" in dashboard.answer()
+    card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
+    for words in ("proven", "ε = 1", "δ = 1e-05", "replace-one", "the release 1"):
+        assert words in card
+    page = dashboard.page
+    area = page.locator(".st-key-branches_chart .nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    assert slice_label(dashboard) == "x = 0.46"
+    star = page.locator(".st-key-slice_chart .scatterlayer path.point").first  # the lower true mode
+    rest = star.bounding_box()["y"]
+    for share, words in ((0.1, "x = 0.10"), (0.7, "x = 0.70")):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.4 * box["height"])
+        page.wait_for_function(
+            "words => document.querySelector('.st-key-slice_chart .annotation-text').textContent === words",
+            arg=words,
+            timeout=5_000,
+        )
+    assert abs(star.bounding_box()["y"] - rest) > 10, "the label followed the pointer, the modes did not"
+    dashboard.shoot("regression_pointer")
+    page.mouse.move(box["x"] + 5, 5)
+    page.wait_for_timeout(500)
+    assert slice_label(dashboard) == "x = 0.46"
+    assert star.bounding_box()["y"] == pytest.approx(rest, abs=1)
+
+
+def test_the_tables_under_the_charts_can_be_read(dashboard):
+    dashboard.open(f"regression?reg_n=500&{QUIET}")
+    page = dashboard.page
+    for key in ("branches", "slice", "ridges"):
+        dashboard.unfold(f"{key}_table")
+        page.locator(f".st-key-{key}_table [data-testid=stDataFrame]").wait_for(timeout=20_000)
+    cells = page.locator(".st-key-branches_table [role=gridcell]")
+    cells.first.wait_for(state="attached", timeout=20_000)
+    words = cells.all_inner_texts()
+    for name in ("Functional release", "proven", "PMS", "LOWESS", "none"):
+        assert name in words
+    error = float(words[words.index("Functional release") + 2])
+    private = page.locator("[data-testid=stMetric]", has_text="Oracle MSE, private").inner_text().split()[-1]
+    assert float(private) == pytest.approx(error, rel=0.01)
+
+
+def test_every_slider_changes_the_page_and_the_url(dashboard):
+    dashboard.open(f"regression?reg_method=dp_pms&reg_n=600&{QUIET}")
+    for key, presses, expected in SLIDERS:
+        before = dashboard.text()
+        dashboard.slide(key, presses)
+        assert in_url(dashboard)[key] == expected
+        assert dashboard.text() != before, f"moving {key} changed nothing on the page"
+    dashboard.unfold("more_settings").slide("share", 2)
+    assert in_url(dashboard)["share"] == "40"
+    for key, value in FOLDED_NUMBERS:
+        before = dashboard.text()
+        dashboard.type_number(key, value)
+        assert in_url(dashboard)[key] == value
+        assert dashboard.text() != before, f"typing {key} changed nothing on the page"
+    dashboard.choose("reg_starts", "binned")
+    before = dashboard.text()
+    dashboard.type_number("reg_bins", "5")
+    assert dashboard.text() != before
+    assert "5 anchors" in dashboard.text()
+    good = dashboard.answer()
+    dashboard.type_number("reg_bins", "900")
+    assert "n_bins = 900 is not allowed" in dashboard.text()
+    assert dashboard.answer() == good
+    dashboard.shoot("regression_controls")
+
+
+def test_trajectories_play_step_by_step_and_keep_their_axes(dashboard):
+    dashboard.open(f"regression?reg_method=dp_pms&reg_n=500&{QUIET}")
+    chart = dashboard.page.locator(".st-key-ascent_chart .js-plotly-plot")
+    chart.scroll_into_view_if_needed()
+    label = chart.locator(".slider-label").first
+    assert label.text_content() == "step 7"
+    ends = chart.locator(".scatterlayer .trace").nth(3).locator("path.point")
+    places = [box["y"] for box in (point.bounding_box() for point in ends.all()[:8])]
+    ticks = [tick.bounding_box() for tick in chart.locator(".ytick text").all()]
+    chart.locator(".updatemenu-button").first.click()
+    seen = set()
+    for _ in range(80):
+        seen.add(label.text_content())
+        dashboard.page.wait_for_timeout(50)
+    assert len(seen) >= 4, f"the ascent did not move: {seen}"
+    chart.locator(".updatemenu-button").nth(1).click()
+    assert [tick.bounding_box() for tick in chart.locator(".ytick text").all()] == ticks
+    # Back to the start by the slider: the walkers then stand on their anchors, not at the ends.
+    grip = chart.locator(".slider-rail-touch-rect").bounding_box()
+    dashboard.page.mouse.click(grip["x"] + 12, grip["y"] + grip["height"] / 2)
+    dashboard.page.wait_for_timeout(500)
+    assert label.text_content() == "step 0"
+    moved = [box["y"] for box in (point.bounding_box() for point in ends.all()[:8])]
+    assert moved != places
+    dashboard.shoot("regression_playing")
+
+
+def test_deep_link_restores_everything_and_settings_carry_over_between_pages(dashboard):
+    query = "regression?reg_dataset=three_component&reg_method=dp_pms&calibration=tight&reg_n=500&epsilon=2&seed=3"
+    query += f"&reg_show=private,truth&reg_x=0.10&{QUIET}"
+    dashboard.open(query)
+    first = dashboard.answer()
+    text = dashboard.text()
+    assert "At ε = 2" in first
+    assert "Three steps, n = 500" in text
+    assert "DP-PMS tight" in text
+    assert "At x = 0.10" in text
+    assert slice_label(dashboard) == "x = 0.10"
+    assert "LOWESS" not in dashboard.page.locator(".st-key-branches_chart").inner_text()
+    dashboard.open(query)
+    assert dashboard.answer() == first
+    page = dashboard.page
+    page.locator("[data-testid=stSidebarNavLink]", has_text="Modes").click()
+    page.wait_for_selector("h1:has-text('look for modes')", timeout=60_000)
+    dashboard.settle()
+    assert "At ε = 2" in dashboard.answer()
+    page.locator("[data-testid=stSidebarNavLink]", has_text="Regression").click()
+    page.wait_for_selector("h1:has-text('several branches')", timeout=60_000)
+    dashboard.settle()
+    assert dashboard.answer() == first
+    assert in_url(dashboard)["reg_show"] == "private,truth"
+    dashboard.open(f"regression?epsilon=frog&reg_n=77&reg_show=frog&reg_x=%00&{QUIET}")
+    assert "At ε = 1" in dashboard.answer()
+    note = dashboard.text()
+    assert "cannot be used" in note
+    for key in ("epsilon", "reg_n", "reg_show", "reg_x"):
+        assert key in note
+
+
+def test_the_live_curve_can_be_stopped(dashboard):
+    page = dashboard.page
+    page.goto(dashboard.address + "/regression?reg_n=200&seed=11&h_scale=0.9")
+    page.wait_for_selector("text=points so far", timeout=60_000)
+    toggle = page.locator(".st-key-curve label")
+    toggle.scroll_into_view_if_needed()
+    toggle.click()
+    dashboard.settle()
+    assert "what is already computed is kept" in dashboard.text()
+    assert in_url(dashboard)["curve"] == "off"
+    dashboard.shoot("regression_curve_stopped")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
+def test_other_widths_and_dark_mode(make_dashboard, width, scheme):
+    dashboard = make_dashboard(width, scheme).open(f"regression?reg_n=500&reg_method=dp_pms&{QUIET}")
+    assert dashboard.page.evaluate("document.documentElement.scrollWidth") <= width
+    dashboard.shoot(f"regression_{width}_{scheme}")
