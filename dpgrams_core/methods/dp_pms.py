@@ -175,7 +175,10 @@ def dp_pms(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
     curve = curve_at(ends, chosen.evaluation_points, chosen.reach, chosen.merge_radius)
     side = float(data.box[1, 1] - data.box[1, 0])
     some = chosen.points[:: max(1, data.n // 1000)]
-    typical, _ = exact_shift(chosen, some, chosen.points[:: max(1, data.n // 100)])
+    # The pull that has to be seen through the noise: a bandwidth away from a record, where a start has yet to climb.
+    away = chosen.points[:: max(1, data.n // 100)].copy()
+    away[:, 1] += np.where(np.arange(len(away)) % 2, 1, -1) * chosen.bandwidth.value
+    typical, _ = exact_shift(chosen, some, away)
     return Release(
         method="dp_pms",
         modes=np.empty((0, 2)),

@@ -90,14 +90,19 @@ def _noise_beside_score(release: Release) -> None:
         return
     largest = max(size, noise, 1e-300)
     on, hidden = ("each score coordinate", "score") if release.surface is None else ("the surface", "height")
+    if release.curve is not None and release.surface is None:
+        on, hidden = "each step in y", "step"
     st.html(
         f'<div class="bar-label">noise on {on}: <b>{html.escape(short(noise))}</b></div>'
         f'<div class="bar noise" style="width:{100 * noise / largest:.1f}%"></div>'
         f'<div class="bar-label">size of the {hidden} it hides: <b>{html.escape(short(size))}</b></div>'
         f'<div class="bar score" style="width:{100 * size / largest:.1f}%"></div>'
     )
-    if noise > size:
-        ratio = short(noise / size) if size > 0 else "∞"
+    ratio = short(noise / size) if size > 0 else "∞"
+    if noise > size and release.curve is not None and getattr(release.spec, "calibration", "") == "tight":
+        # This figure is the noise where the density is at its floor; it falls in proportion where there are records.
+        st.info(f"At the density floor the noise is {ratio} times the {hidden}; among records it is smaller.")
+    elif noise > size:
         st.warning(f"Noise swamps the signal: it is {ratio} times the {hidden}. What you see is mostly noise.")
     elif noise > size / 3:
         st.info(f"The noise is {short(100 * noise / size)}% of the {hidden}: rough, but usable.")
@@ -106,7 +111,8 @@ def _noise_beside_score(release: Release) -> None:
         st.caption(f"{outside:,} records lie outside the public box; they count less, and the guarantee still holds.")
     share = release.diagnostics.clipped_share
     if share is not None:
+        where = ", a bandwidth away from each" if hidden == "step" else ""
         st.caption(
-            f"Score size: the median over records. Clipped: {100 * share:.0f}% of the contributions. Both are read off "
+            f"{hidden.capitalize()} size: the median over records{where}. Clipped: {100 * share:.0f}% of the contributions. Both are read off "
             "the simulated records and are not private."
         )
