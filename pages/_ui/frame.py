@@ -113,6 +113,6 @@ def _noise_beside_score(release: Release) -> None:
     if share is not None:
         where = ", a bandwidth away from each" if hidden == "step" else ""
         st.caption(
-            f"{hidden.capitalize()} size: the median over records{where}. Clipped: {100 * share:.0f}% of the contributions. Both are read off "
-            "the simulated records and are not private."
+            f"{hidden.capitalize()} size: the median over records{where}. Clipped: {100 * share:.0f}% of the "
+            "contributions. Both are read off the simulated records and are not private."
         )
