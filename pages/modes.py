@@ -148,7 +148,7 @@ def show_one(settings: ModesSettings, data: Dataset, grid: DensityGrid, release:
         frame.guarantee_card(release)
     surface, origin = st.columns(2, gap="medium")
     with surface:
-        show.chart(surface_chart(data, grid, release.spec.bandwidth), "surface", "The landscape (not private)")
+        landscape(data, grid, release)
     with origin:
         show_origin(data, release)
 
@@ -172,7 +172,14 @@ def show_two(
     ):
         with column:
             show_origin(data, release, mark, arm.title)
-    show.chart(surface_chart(data, grid, releases[0].spec.bandwidth), "surface", "The landscape (not private)")
+    landscape(data, grid, releases[0])
+
+
+def landscape(data: Dataset, grid: DensityGrid, release: Release) -> None:
+    """The plain density in 3-D; a switch, since machines without a graphics card draw it slowly."""
+    st.subheader("The landscape (not private)")
+    if st.toggle("Draw it in 3-D", key="landscape", persist_state="session"):
+        show.chart(surface_chart(data, grid, release.spec.bandwidth), "surface")
 
 
 def curve_cells(settings: ModesSettings, sizes: list[int]) -> list[Cell]:

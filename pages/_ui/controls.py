@@ -132,6 +132,7 @@ def modes_controls() -> ModesSettings:
             data_seed = group.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
     group.switch("curve")
     group.switch("runs")
+    group.switch("landscape")
     state.write_url(group.keys)
     settings = ModesSettings(
         method=method,

@@ -29,7 +29,7 @@ def open_page(question: str, script: str) -> None:
     On a server that nobody has visited yet, Streamlit serves a deep link from the pages folder without app.py and
     its navigation.  The page then sends the visitor there, and app.py sends them back with the link's settings.
     """
-    if "_page" not in st.session_state:
+    if st.runtime.exists() and "_page" not in st.session_state:
         st.session_state["_wanted"] = (script, dict(st.query_params))
         with suppress(StreamlitAPIException):  # a page run on its own, as in a test, has no app.py beside it
             st.switch_page("app.py")
@@ -70,8 +70,8 @@ def guarantee_card(release: Release, key: str = "guarantee_card") -> None:
         st.markdown("**Is the guarantee real?**")
         status_badge(release)
         st.markdown(
-            f"ε = **{short(guarantee.epsilon)}**, δ = **{guarantee.delta:.0e}**, neighbours: {guarantee.neighbours} "
-            f"(one record changed, n public)"
+            f"ε = **{short(guarantee.epsilon)}**, δ = **{guarantee.delta:.0e}**, neighbours: {guarantee.neighbours}"
+            + (" (one record changed, n public)" if guarantee.neighbours == "replace-one" else "")
         )
         stages = price(release.events, guarantee.delta).stages
         if stages:

@@ -100,6 +100,27 @@ def test_the_functional_release_says_that_it_is_proven(page):
     assert {item.key for item in page.sidebar.select_slider} == {"n", "epsilon", "delta", "h_scale", "modes"}
 
 
+def test_choices_of_data_bandwidth_and_kernel(page):
+    page.query_params["curve"], page.query_params["runs"] = "off", "off"
+    page.run()
+    choice(page, "dataset").set_value("t_mixture").run()
+    assert "of 5" in answer(page)
+    choice(page, "bandwidth").set_value("silverman").run()
+    assert "comes from the records" in all_text(page)
+    choice(page, "bandwidth").set_value("value").run()
+    slider(page, "h").set_value(0.8).run()
+    assert "bandwidth h = 0.8" in all_text(page)
+    choice(page, "calibration").set_value("theorem").run()
+    kept = answer(page)
+    # The Legendre kernel has no theorem noise: a sentence, and the last good picture stays.
+    choice(page, "kernel").set_value("legendre4").run()
+    assert "jumps at its edge" in all_text(page)
+    assert answer(page) == kept
+    choice(page, "calibration").set_value("experiments").run()
+    assert "jumps at its edge" not in all_text(page)
+    assert not page.exception
+
+
 def test_a_bad_value_gives_its_sentence_and_keeps_the_last_numbers(page):
     page.run()
     good = metrics(page)

@@ -42,7 +42,7 @@ def shoot(dashboard, name):
     dashboard.shoot(name)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light")])
 def test_an_audit_runs_by_itself_and_draws_both_pictures(make_dashboard, width, scheme):
     dashboard = make_dashboard(width, scheme).open(f"{QUIET}&audit_method=broken_sum&audit_trials=200")
     assert "No audit yet" in dashboard.text()
@@ -89,37 +89,12 @@ def test_it_can_be_left_and_stopped_and_another_control_keeps_what_it_found(dash
     assert page.locator(VERDICT).inner_text() == verdict
 
 
-def test_a_control_elsewhere_on_the_page_does_not_end_an_audit(dashboard):
-    dashboard.open(f"{QUIET}&audit_method=broken_sum&audit_trials=1000")
-    press(dashboard, "audit_run")
-    dashboard.page.locator(VERDICT).wait_for(timeout=PATIENCE)
-    before = in_url(dashboard)
-    handle = dashboard.page.locator(".st-key-epsilon input[type=range]")
-    handle.focus()
-    handle.press("ArrowRight")
-    stop_button(dashboard).wait_for(state="detached", timeout=PATIENCE)
-    dashboard.settle()
-    assert in_url(dashboard) != before
-    assert "Caught: broken_sum claims ε = 1" in dashboard.page.locator(VERDICT).inner_text()
-    assert "This rests on" not in dashboard.text()
-
-
 def test_the_lesson_catches_two_while_another_session_stays_empty(make_dashboard):
     teacher, pupil = make_dashboard().open(QUIET), make_dashboard().open(QUIET)
     finished(press(teacher, "audit_teach"))
     assert "2 of 2 audits caught." in teacher.text()
     pupil.slide("audit_eps", 1)
     assert "No audit yet" in pupil.text()
-
-
-def test_a_pair_that_is_none_is_refused_in_a_sentence(dashboard):
-    places = "audit_pair=own&audit_old_x=2&audit_new_x=2"
-    dashboard.open(f"{QUIET}&{places}&audit_method=broken_sum&audit_trials=200")
-    press(dashboard, "audit_run").settle()
-    assert "they must differ in exactly one record" in dashboard.text()
-    dashboard.type_number("audit_new_x", "-3")
-    finished(press(dashboard, "audit_run"))
-    assert "on own pair" in dashboard.page.locator(VERDICT).inner_text()
 
 
 def test_the_proof_unfolds_with_its_mathematics_drawn(dashboard):

@@ -21,7 +21,7 @@ FOLDED_SLIDERS = [("modes", 4, "4"), ("share", 2, "40")]
 FOLDED_NUMBERS = [("steps", "12"), ("eta", "0.5"), ("starts", "12"), ("rho", "5"), ("h_dap", "0.9"), ("seed", "7")]
 
 
-QUIET = "curve=off&runs=off"  # the tests of single controls need not draw the long charts
+QUIET = "curve=off&runs=off&landscape=off"  # the tests of single controls need not draw the long charts
 
 
 def in_url(dashboard) -> dict[str, str]:
@@ -67,30 +67,6 @@ def test_every_folded_control_changes_the_page(dashboard):
     dashboard.type_number("data_seed", "3")
     assert dashboard.answer() != before
     dashboard.shoot("modes_folded_controls")
-
-
-def test_choices_of_data_bandwidth_kernel_and_calibration(dashboard):
-    dashboard.open(f"?n=1000&{QUIET}")
-    dashboard.choose("dataset", "Five t-bumps")
-    assert "of 5" in dashboard.answer()
-    dashboard.choose("bandwidth", "Silverman")
-    assert "comes from the records" in dashboard.text()
-    dashboard.choose("bandwidth", "a value").slide("h", -2)
-    assert "bandwidth h = 0.8" in dashboard.text()
-    dashboard.unfold("more_settings")
-    dashboard.choose("kernel", "order-4 Gaussian")
-    dashboard.choose("calibration", "theorem")
-    card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
-    assert "as published" in card
-    assert "Noise swamps the signal" in card
-    # The Legendre kernel has no theorem noise: a sentence, and the last good picture stays.
-    answer = dashboard.answer()
-    dashboard.choose("kernel", "Legendre")
-    assert "jumps at its edge" in dashboard.text()
-    assert dashboard.answer() == answer
-    dashboard.choose("calibration", "experiments")
-    assert "jumps at its edge" not in dashboard.text()
-    dashboard.shoot("modes_legendre")
 
 
 def test_the_functional_release_is_proven_and_shows_its_surface(dashboard):
@@ -229,7 +205,7 @@ def test_ascent_plays_step_by_step(dashboard):
 
 def test_live_curve_fills_in_and_can_be_stopped(dashboard):
     page = dashboard.page
-    page.goto(dashboard.address + "/?n=20000&seed=11&clip=1.5")
+    page.goto(dashboard.address + "/?n=20000&seed=11&clip=1.5&landscape=off&runs=off")
     page.wait_for_selector("text=points so far", timeout=60_000)
     toggle = page.locator(".st-key-curve label")
     toggle.scroll_into_view_if_needed()
@@ -242,16 +218,6 @@ def test_live_curve_fills_in_and_can_be_stopped(dashboard):
     assert "points so far" not in dashboard.text()
     assert "Means of 20 runs on fresh data" in dashboard.text()
     dashboard.shoot("modes_curve")
-
-
-def test_large_n_waits_for_a_click(dashboard):
-    dashboard.open("?n=200000")
-    text = dashboard.text()
-    assert "Many runs at n = 200,000 take a while" in text
-    assert "private runs:" not in text
-    dashboard.page.locator(".st-key-runs_start button").first.click()
-    dashboard.settle()
-    assert "private runs:" in dashboard.text()
 
 
 def test_every_chart_has_a_sentence_and_a_table(dashboard):
