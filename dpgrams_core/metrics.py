@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 from dpgrams_core.checks import positive
 from dpgrams_core.errors import DataError
+from dpgrams_core.metrics_clusters import score_clusters
 from dpgrams_core.metrics_regression import score_regression
 from dpgrams_core.results import Dataset, Release
 
@@ -86,10 +87,13 @@ def score(release: Release, data: Dataset, match_radius: float | None = None) ->
     """Score a release against the truth that the data set carries.
 
     Not private when the truth comes from the data; the truths here are those of the
-    synthetic mixtures.  Regression data are scored by ``metrics_regression.score_branches``.
+    synthetic mixtures.  Regression data are scored by ``metrics_regression.score_branches``, clusters
+    by ``metrics_clusters.score_clusters`` (which takes no radius).
     """
     if data.kind == "regression":
         return score_regression(release, data, match_radius)
+    if data.kind == "clusters":
+        return score_clusters(release, data)
     if data.true_modes is None:
         raise DataError(f"The data set {data.name} has no known modes to score against.")
     return score_modes(data.true_modes, release.modes, match_radius)

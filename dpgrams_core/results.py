@@ -9,6 +9,7 @@ import numpy as np
 
 from dpgrams_core.checks import box_of
 from dpgrams_core.errors import DataError
+from dpgrams_core.representations import Representation
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface
 
@@ -38,6 +39,8 @@ class Dataset:
 
     ``points`` has shape (n, d), ``box`` (d, 2), ``true_modes`` (k, d).  Regression data have the predictor in
     the first column, which is public, and the response in the second; ``truth`` is their conditional law.
+    Clustering data have their true classes in ``labels``, the way back to their original columns in
+    ``representation``, and where there are any, public points of the same columns in ``candidates`` (m, d).
     ``private=True`` marks data whose records must be protected.
     """
 
@@ -49,6 +52,8 @@ class Dataset:
     labels: np.ndarray | None = field(default=None, repr=False)
     private: bool = False
     truth: ConditionalTruth | None = field(default=None, repr=False)
+    representation: Representation | None = field(default=None, repr=False)
+    candidates: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         points = frozen_array(self.points)
@@ -65,6 +70,11 @@ class Dataset:
             object.__setattr__(self, "true_modes", frozen_array(self.true_modes))
         if self.labels is not None:
             object.__setattr__(self, "labels", frozen_array(self.labels, None))
+        if self.candidates is not None:
+            candidates = frozen_array(self.candidates)
+            if candidates.ndim != 2 or candidates.shape[1] != points.shape[1]:
+                raise DataError(f"The candidates must be a table with {points.shape[1]} columns, as the points are.")
+            object.__setattr__(self, "candidates", candidates)
 
     @property
     def n(self) -> int:
@@ -75,6 +85,18 @@ class Dataset:
     def dimension(self) -> int:
         """Number of columns."""
         return int(self.points.shape[1])
+
+    @property
+    def n_clusters(self) -> int | None:
+        """The number of true classes where it is known; private labels are not counted."""
+        if self.representation is not None:
+            return len(self.representation.class_names)
+        return len(np.unique(self.labels)) if self.labels is not None and not self.private else None
+
+    @property
+    def representation_caveats(self) -> tuple[str, ...]:
+        """What a private result on these data has to say about how their columns were made."""
+        return () if self.representation is None else self.representation.caveats
 
     @property
     def x(self) -> np.ndarray:

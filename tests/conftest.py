@@ -93,7 +93,14 @@ def nothing_drawn(monkeypatch):
         raise AssertionError("privacy randomness was drawn before the refusal")
 
     for door in (SimulationNoise, ReleaseNoise):
-        for name in ("gumbel_argmax", "correlated_gaussian", "covered_gaussian", "independent_gaussian", "batch"):
+        for name in (
+            "gumbel_argmax",
+            "correlated_gaussian",
+            "covered_gaussian",
+            "independent_gaussian",
+            "batch",
+            "library_seed",
+        ):
             monkeypatch.setattr(door, name, drawn)
 
 

@@ -22,10 +22,11 @@ RANDOMNESS_ALLOWED = {
     f"{CORE}.privacy.noise": ("",),
     f"{CORE}.datasets": ("",),
     f"{CORE}.bump_posterior": ("numpy.random.default_rng",),  # a fixed seed; it sees the release, never the data
+    f"{CORE}.methods.kmeans": ("diffprivlib",),  # DP-k-means draws its own noise, seeded by the door
     f"{CORE}.sweeps": ("numpy.random.SeedSequence",),  # derives seeds, draws nothing
     f"{CORE}.methods": ("secrets.randbelow",),  # fresh_seed: the number of a simulation
 }
-RANDOM_SOURCES = ("numpy.random", "random", "secrets", "os.urandom", "uuid", "opendp")
+RANDOM_SOURCES = ("numpy.random", "random", "secrets", "os.urandom", "uuid", "opendp", "diffprivlib")
 
 
 def module_name(path):

@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from dpgrams_core.checks import one_of, whole
+from dpgrams_core.datasets.clusters import BOX_SIDE, MAX_N, MIN_N, ClusterTable, drawn_blobs, some_rows
 from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture
+from dpgrams_core.datasets.real import digits, iris, mnist, rnaseq
 from dpgrams_core.datasets.regression import SINUSOID, THREE_COMPONENT, BranchMixture
 from dpgrams_core.results import Dataset
 
-MIN_N, MAX_N = 50, 1_000_000
+__all__ = ["DATASETS", "MAX_N", "MIN_N", "DatasetInfo", "datasets_of", "load_dataset"]
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a data set before it is drawn."""
+    """What is known of a data set before it is drawn.
+
+    Synthetic modes and regression data have the ``mixture`` that they are drawn from; clustering data have a
+    ``table`` instead, a function of (n or None, seed).
+    """
 
     name: str
     kind: str
     title: str
     description: str
-    mixture: Mixture | BranchMixture
+    mixture: Mixture | BranchMixture | None
     box: tuple[tuple[float, float], ...]
     default_n: int
+    table: Callable[[int | None, int], ClusterTable] | None = None
 
     @property
     def true_modes(self) -> np.ndarray | None:
         """The modes of the density, where these are what is looked for."""
         return self.mixture.modes() if isinstance(self.mixture, Mixture) else None
+
+
+def _clusters(
+    name: str,
+    title: str,
+    description: str,
+    columns: int,
+    default_n: int,
+    table: Callable[[int | None, int], ClusterTable],
+) -> DatasetInfo:
+    """A clustering data set in its public box, four standard deviations of a standardised column either way."""
+    return DatasetInfo(name, "clusters", title, description, None, ((-BOX_SIDE, BOX_SIDE),) * columns, default_n, table)
 
 
 DATASETS: dict[str, DatasetInfo] = {
@@ -71,6 +92,46 @@ DATASETS: dict[str, DatasetInfo] = {
             ((0.0, 1.0), (0.0, 4.0)),
             1000,
         ),
+        _clusters(
+            "blobs",
+            "Four blobs",
+            "Four Gaussian clouds in the plane, two of which overlap: the paper's simulated example.",
+            2,
+            1000,
+            partial(drawn_blobs, default_n=1000),
+        ),
+        _clusters(
+            "iris",
+            "Iris",
+            "150 flowers of three species, by four standardised lengths.",
+            4,
+            150,
+            partial(some_rows, iris),
+        ),
+        _clusters(
+            "digits",
+            "Digits",
+            "1,797 small pictures of handwritten digits, in six principal components.",
+            6,
+            1797,
+            partial(some_rows, digits),
+        ),
+        _clusters(
+            "mnist",
+            "MNIST",
+            "69,000 pictures of handwritten digits, in five principal components; 1,000 more are public candidates.",
+            5,
+            69_000,
+            partial(some_rows, mnist),
+        ),
+        _clusters(
+            "rnaseq",
+            "Cancer RNA-Seq",
+            "801 tumours of five kinds by 20,531 genes, in six principal components; from your copy of UCI's files.",
+            6,
+            801,
+            partial(some_rows, rnaseq),
+        ),
     )
 }
 
@@ -85,23 +146,31 @@ def datasets_of(kind: str) -> list[str]:
 
 
 def load_dataset(name: str, *, n: int | None = None, seed: int = 0) -> Dataset:
-    """Draw a named data set.
+    """Draw or load a named data set.
 
     Parameters
     ----------
     name : a key of ``DATASETS``.
-    n : number of independent draws, 50 to 1,000,000; each data set has a default.
-    seed : of the draw. These data are synthetic, so a seed is safe.
+    n : number of records. Synthetic data: of independent draws, 50 to 1,000,000; each data set has a default.
+        Real data: all of them by default, or so many drawn from them without replacement.
+    seed : of the draw. These data are synthetic or public, so a seed is safe. Seed 0 of the blobs is the draw of
+        the paper; all records of a real data set are the same for every seed.
 
     Examples
     --------
     >>> load_dataset("four_corners", n=1000, seed=0).points.shape
     (1000, 2)
+    >>> digits = load_dataset("digits")
+    >>> digits.points.shape, digits.n_clusters
+    ((1797, 6), 10)
     """
     info = DATASETS[one_of("dataset", name, DATASETS)]
+    number = whole("seed", seed, 0)
+    if info.table is not None:
+        return _from_table(info, info.table(n, number))
+    assert info.mixture is not None  # a data set has one or the other
     size = whole("n", info.default_n if n is None else n, MIN_N, MAX_N)
-    rng = np.random.default_rng(whole("seed", seed, 0))
-    points, labels = info.mixture.sample(size, rng)
+    points, labels = info.mixture.sample(size, np.random.default_rng(number))
     return Dataset(
         name=name,
         kind=info.kind,
@@ -110,4 +179,16 @@ def load_dataset(name: str, *, n: int | None = None, seed: int = 0) -> Dataset:
         true_modes=info.true_modes,
         labels=labels,
         truth=info.mixture if isinstance(info.mixture, BranchMixture) else None,
+    )
+
+
+def _from_table(info: DatasetInfo, table: ClusterTable) -> Dataset:
+    return Dataset(
+        name=info.name,
+        kind=info.kind,
+        points=table.points,
+        box=np.array(info.box),
+        labels=table.labels,
+        representation=table.representation,
+        candidates=table.candidates,
     )

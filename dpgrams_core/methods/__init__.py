@@ -13,15 +13,20 @@ from dpgrams_core.checks import one_of, whole
 from dpgrams_core.errors import DataError, PrivacyLeakWarning, SpecError
 from dpgrams_core.methods.baselines import mean_shift
 from dpgrams_core.methods.dp_grams import dp_grams
+from dpgrams_core.methods.dp_grams_c import dp_grams_c
 from dpgrams_core.methods.dp_pms import dp_pms
 from dpgrams_core.methods.functional import functional, release_surface
+from dpgrams_core.methods.functional_c import bare_release, functional_c
 from dpgrams_core.methods.functional_regression import functional_regression, release_joint
+from dpgrams_core.methods.kmeans import dp_kmeans, kmeans
 from dpgrams_core.methods.lowess import lowess
+from dpgrams_core.methods.mean_shift_c import mean_shift_c
 from dpgrams_core.methods.pms import pms
 from dpgrams_core.privacy.noise import Noise, ReleaseNoise, SimulationNoise
 from dpgrams_core.results import Dataset, Release
 from dpgrams_core.specs import DPGramsSpec, FunctionalRegressionSpec, FunctionalSpec, MeanShiftSpec, make_spec
 from dpgrams_core.specs_baselines import LowessSpec, PMSSpec
+from dpgrams_core.specs_clusters import DPGramsCSpec, DPKMeansSpec, FunctionalCSpec, KMeansSpec, MeanShiftCSpec
 from dpgrams_core.specs_regression import DPPMSSpec
 
 
@@ -60,6 +65,11 @@ METHODS: dict[str, Method] = {
         Method("dp_pms", "regression", "DP-PMS", True, DPPMSSpec, dp_pms),
         Method("pms", "regression", "Partial mean shift", False, PMSSpec, pms),
         Method("lowess", "regression", "LOWESS", False, LowessSpec, lowess),
+        Method("mean_shift_c", "clusters", "Mean shift", False, MeanShiftCSpec, mean_shift_c),
+        Method("dp_grams_c", "clusters", "DP-GRAMS-C", True, DPGramsCSpec, dp_grams_c),
+        Method("functional_c", "clusters", "Functional release", True, FunctionalCSpec, functional_c, bare_release),
+        Method("kmeans", "clusters", "k-means", False, KMeansSpec, kmeans),
+        Method("dp_kmeans", "clusters", "DP-k-means", True, DPKMeansSpec, dp_kmeans),
     )
 }
 

@@ -45,6 +45,10 @@ class Noise(ABC):
     def batch(self, n: int, size: int) -> Array:
         """``size`` of ``n`` record numbers, uniformly without replacement."""
 
+    @abstractmethod
+    def library_seed(self) -> int | None:
+        """A seed for a library that draws its own noise: a number in simulations, none at the release door."""
+
     def correlated_gaussian(self, correlation: Array, scale: float, columns: int) -> Array:
         """(k, columns) with independent columns N(0, scale^2 * correlation).
 
@@ -96,6 +100,14 @@ class SimulationNoise(Noise):
         if size == n:
             return np.arange(n)
         return self._rng.choice(n, size=size, replace=False, shuffle=False)
+
+    def library_seed(self) -> int:
+        """The next number of this stream, as the ``random_state`` of a library: the same seed, the same run.
+
+        >>> SimulationNoise(0).library_seed() == SimulationNoise(0).library_seed()
+        True
+        """
+        return int(self._rng.integers(2**31))
 
 
 class ReleaseNoise(Noise):
@@ -182,6 +194,14 @@ class ReleaseNoise(Noise):
             order = np.argpartition(keys, size)
             if keys[order[:size]].max() < keys[order[size]]:
                 return order[:size]
+
+    def library_seed(self) -> None:
+        """None: the library must turn to the operating system itself.
+
+        diffprivlib does for its noise (``secrets.SystemRandom``).  Its sampler is its own and not OpenDP's, so
+        nothing drawn this way is called proven.
+        """
+        return
 
 
 def _opendp() -> tuple[Any, Any, Any, Any]:
