@@ -100,6 +100,23 @@ def test_the_functional_release_says_that_it_is_proven(page):
     assert {item.key for item in page.sidebar.select_slider} == {"n", "epsilon", "delta", "h_scale", "modes"}
 
 
+FOLDED = [("steps", 12), ("eta", 0.5), ("starts", 12), ("rho", 5.0), ("h_dap", 0.9), ("seed", 7), ("data_seed", 3)]
+
+
+def test_every_folded_control_changes_the_page(page):
+    page.query_params["curve"], page.query_params["runs"] = "off", "off"
+    page.run()
+    for key, value in [("modes", 4), ("share", 40)]:
+        before = (answer(page), all_text(page))
+        slider(page, key).set_value(value).run()
+        assert (answer(page), all_text(page)) != before, f"moving {key} changed nothing on the page"
+    for key, value in FOLDED:
+        before = (answer(page), all_text(page))
+        number(page, key).set_value(value).run()
+        assert (answer(page), all_text(page)) != before, f"typing {key} changed nothing on the page"
+    assert not page.exception
+
+
 def test_choices_of_data_bandwidth_and_kernel(page):
     page.query_params["curve"], page.query_params["runs"] = "off", "off"
     page.run()

@@ -89,14 +89,6 @@ def test_it_can_be_left_and_stopped_and_another_control_keeps_what_it_found(dash
     assert page.locator(VERDICT).inner_text() == verdict
 
 
-def test_the_lesson_catches_two_while_another_session_stays_empty(make_dashboard):
-    teacher, pupil = make_dashboard().open(QUIET), make_dashboard().open(QUIET)
-    finished(press(teacher, "audit_teach"))
-    assert "2 of 2 audits caught." in teacher.text()
-    pupil.slide("audit_eps", 1)
-    assert "No audit yet" in pupil.text()
-
-
 def test_the_proof_unfolds_with_its_mathematics_drawn(dashboard):
     dashboard.open(QUIET)
     for key in ("setting", "functional", "tight", "others", "not_covered", "check", "references"):

@@ -17,10 +17,6 @@ SLIDERS = [
     ("clip", -2, "0.5"),
     ("m", 6, "200"),
 ]
-FOLDED_SLIDERS = [("modes", 4, "4"), ("share", 2, "40")]
-FOLDED_NUMBERS = [("steps", "12"), ("eta", "0.5"), ("starts", "12"), ("rho", "5"), ("h_dap", "0.9"), ("seed", "7")]
-
-
 QUIET = "curve=off&runs=off&landscape=off"  # the tests of single controls need not draw the long charts
 
 
@@ -48,25 +44,6 @@ def test_every_slider_changes_the_answer_and_the_url(dashboard):
         assert in_url(dashboard)[key] == expected
         assert dashboard.text() != before, f"moving {key} changed nothing on the page"
     dashboard.shoot("modes_after_sliders")
-
-
-def test_every_folded_control_changes_the_page(dashboard):
-    dashboard.open(f"?n=1000&{QUIET}")
-    dashboard.unfold("more_settings")
-    for key, presses, expected in FOLDED_SLIDERS:
-        before = dashboard.text()
-        dashboard.slide(key, presses)
-        assert in_url(dashboard)[key] == expected
-        assert dashboard.text() != before
-    for key, value in FOLDED_NUMBERS:
-        before = dashboard.text()
-        dashboard.type_number(key, value)
-        assert in_url(dashboard)[key] == value
-        assert dashboard.text() != before, f"typing {key} changed nothing on the page"
-    before = dashboard.answer()
-    dashboard.type_number("data_seed", "3")
-    assert dashboard.answer() != before
-    dashboard.shoot("modes_folded_controls")
 
 
 def test_the_functional_release_is_proven_and_shows_its_surface(dashboard):
