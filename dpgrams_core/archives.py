@@ -7,10 +7,11 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Self
 
 import numpy as np
 
-from dpgrams_core.errors import DataError
+from dpgrams_core.errors import DataError, SpecError
 
 Array = np.ndarray
 VERSION = 1
@@ -60,3 +61,28 @@ def load_release(path: str | Path, kind: str) -> SavedRelease:
         if isinstance(error, DataError):
             raise
         raise DataError(f"This file does not hold a released {kind}.") from None
+
+
+class ReleaseFile:
+    """Gives a released surface or sketch its ``save`` and ``load``."""
+
+    kind: ClassVar[str]
+    coefficients: Array
+    box: Array
+    bandwidth: float
+    noise_scale: float
+    n: int
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one file (NumPy archive, no pickles)."""
+        facts = (self.bandwidth, self.noise_scale, self.n)
+        save_release(path, self.kind, SavedRelease(self.coefficients, self.box, *facts))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a release that ``save`` wrote."""
+        saved = load_release(path, cls.kind)
+        try:
+            return cls(saved.coefficients, saved.box, saved.bandwidth, saved.noise_scale, saved.n)  # type: ignore[call-arg]
+        except SpecError:  # numbers that no release can have; the sentence would name a setting nobody gave
+            raise DataError(f"This file does not hold a released {cls.kind}.") from None

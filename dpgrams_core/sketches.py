@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from dpgrams_core.archives import SavedRelease, load_release, save_release
+from dpgrams_core.archives import ReleaseFile
 from dpgrams_core.checks import box_of, positive, whole
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.fourier import CHUNK, MOST_BLOCKS, PAIRS, SKETCH_SENSITIVITY, VERTICES, amplitude, vertices, waves
@@ -23,7 +23,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedSketch:
+class ReleasedSketch(ReleaseFile):
     """The noisy coefficients (2m,) with the public facts needed to use them. All of it may be published.
 
     Examples
@@ -34,6 +34,8 @@ class ReleasedSketch:
     >>> sketch.value(np.array([[5.0] * 4])).round(2).tolist()
     [100.0]
     """
+
+    kind: ClassVar[str] = "sketch"
 
     coefficients: Array
     box: Array
@@ -111,20 +113,6 @@ class ReleasedSketch:
             raise DataError("Two sketches add up only with the same box, bandwidth and number of coefficients.")
         noise = math.hypot(self.noise_scale, other.noise_scale)
         return ReleasedSketch(self.coefficients + other.coefficients, self.box, self.bandwidth, noise, self.n + other.n)
-
-    def save(self, path: str | Path) -> None:
-        """Write the release to one file (NumPy archive, no pickles)."""
-        facts = (self.bandwidth, self.noise_scale, self.n)
-        save_release(path, "sketch", SavedRelease(self.coefficients, self.box, *facts))
-
-    @classmethod
-    def load(cls, path: str | Path) -> ReleasedSketch:
-        """Read a release that ``save`` wrote."""
-        saved = load_release(path, "sketch")
-        try:
-            return cls(saved.coefficients, saved.box, saved.bandwidth, saved.noise_scale, saved.n)
-        except SpecError:  # numbers that no release can have; the sentence would name a setting nobody gave
-            raise DataError("This file does not hold a released sketch.") from None
 
     def _places(self, x: Array) -> Array:
         """x as a table of places with the sketch's columns."""

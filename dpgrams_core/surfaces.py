@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from dpgrams_core.archives import SavedRelease, load_release, save_release
+from dpgrams_core.archives import ReleaseFile
 from dpgrams_core.checks import box_of, positive
 from dpgrams_core.errors import DataError, SpecError
 
@@ -103,8 +103,10 @@ def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = 20_00
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedSurface:
+class ReleasedSurface(ReleaseFile):
     """The noisy coefficients with the public facts needed to use them. All of it may be published."""
+
+    kind: ClassVar[str] = "surface"
 
     coefficients: Array
     box: Array
@@ -195,20 +197,6 @@ class ReleasedSurface:
         return self.value(x, bandwidth) / (
             self.n * (2 * math.pi) ** (self.dimension / 2) * self.bandwidth**self.dimension
         )
-
-    def save(self, path: str | Path) -> None:
-        """Write the release to one file (NumPy archive, no pickles)."""
-        facts = (self.bandwidth, self.noise_scale, self.n)
-        save_release(path, "surface", SavedRelease(self.coefficients, self.box, *facts))
-
-    @classmethod
-    def load(cls, path: str | Path) -> ReleasedSurface:
-        """Read a release that ``save`` wrote."""
-        saved = load_release(path, "surface")
-        try:
-            return cls(saved.coefficients, saved.box, saved.bandwidth, saved.noise_scale, saved.n)
-        except SpecError:  # numbers that no release can have; the sentence would name a setting nobody gave
-            raise DataError("This file does not hold a released surface.") from None
 
     def _width(self, bandwidth: float | Array | None) -> float | Array:
         if bandwidth is None:

@@ -111,25 +111,15 @@ def modes_controls() -> ModesSettings:
         )
         remark = st.empty()
         n = group.steps("Records, n", "n", SIZES, 5_000, "How many people are in the data (n). Public.")
-        epsilon = group.steps("Privacy budget, ε", "epsilon", EPSILONS, 1.0, "Smaller ε: more noise, less risk (ε).")
-        st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
-        delta = group.steps("Slack, δ", "delta", DELTAS, 1e-6, "Chance that ε fails (δ); keep it far below 1/n.")
+        epsilon, delta = budget(group, "delta", 1e-6)
         options: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
         options |= _functional(group) if method == "functional" else _ascent(group)
-        st.button(
-            "New noise, same data",
-            icon=":material/casino:",
-            width="stretch",
-            help="Draws the next seed.",
-            key="new_noise",
-            on_click=_next_seed,
-        )
+        new_noise_button()
         with st.expander("More settings", key="more_settings"):
             options |= _known_count(group)
             if method == "dp_grams":
                 options |= _more(group)
-            seed = group.number("Seed of the noise", "seed", 0, int, "Same seed, same noise.", 1)
-            data_seed = group.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
+            seed, data_seed = seeds(group)
     group.switch("curve")
     group.switch("runs")
     group.switch("landscape")
@@ -178,6 +168,32 @@ def _ascent(group: _Group) -> dict[str, Any]:
 def _known_count(group: _Group) -> dict[str, Any]:
     known = group.steps("Known number of modes", "modes", KNOWN, "unknown", "Merge to this count (M), if known.")
     return {} if known == "unknown" else {"n_modes": known}
+
+
+def budget(group: _Group, delta_key: str, first_delta: float) -> tuple[float, float]:
+    """ε on a log scale with both ends labelled, and δ; pages with another first δ keep it under a name of their own."""
+    epsilon = group.steps("Privacy budget, ε", "epsilon", EPSILONS, 1.0, "Smaller ε: more noise, less risk (ε).")
+    st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
+    words = "Room for rare exceptions to ε (δ); keep it far below 1/n."
+    return epsilon, group.steps("Slack, δ", delta_key, DELTAS, first_delta, words)
+
+
+def new_noise_button() -> None:
+    """The next seed of the noise on the same records."""
+    st.button(
+        "New noise, same data",
+        icon=":material/casino:",
+        width="stretch",
+        help="Draws the next seed.",
+        key="new_noise",
+        on_click=_next_seed,
+    )
+
+
+def seeds(group: _Group) -> tuple[int, int]:
+    """The seeds of the noise and of the data."""
+    seed = group.number("Seed of the noise", "seed", 0, int, "Same seed, same noise.", 1)
+    return seed, group.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
 
 
 def _next_seed() -> None:

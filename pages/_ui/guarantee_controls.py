@@ -6,8 +6,9 @@ import streamlit as st
 
 from dpgrams_core import DATASETS
 from dpgrams_core.comparison import ComparisonSettings
+from dpgrams_core.datasets import datasets_of
 from pages._ui import state
-from pages._ui.controls import BATCHES, CLIPS, DELTAS, EPSILONS, FACTORS, SIZES, _Group
+from pages._ui.controls import BATCHES, CLIPS, FACTORS, SIZES, _Group, budget
 
 PRIORS = tuple(range(1, 100))
 DEFAULT_PRIOR = 50
@@ -20,14 +21,12 @@ def guarantee_controls(group: _Group) -> ComparisonSettings:
         dataset = group.choice(
             "Data set",
             "dataset",
-            [name for name, info in DATASETS.items() if info.kind == "modes"],
+            datasets_of("modes"),
             "A synthetic mixture of the paper, drawn afresh.",
             lambda name: DATASETS[name].title,
         )
         n = group.steps("Records, n", "n", SIZES, 5_000, "How many people are in the data (n). Public.")
-        epsilon = group.steps("Privacy budget, ε", "epsilon", EPSILONS, 1.0, "Smaller ε: more noise, less risk (ε).")
-        st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
-        delta = group.steps("Slack, δ", "delta", DELTAS, 1e-6, "Room for rare exceptions to ε (δ); far below 1/n.")
+        epsilon, delta = budget(group, "delta", 1e-6)
         factor = group.steps("× bandwidth", "h_scale", FACTORS, 1.0, "Multiplies each method's public bandwidth rule.")
         clip = group.steps(
             "Clip multiplier",

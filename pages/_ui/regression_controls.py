@@ -19,7 +19,7 @@ from dpgrams_core.figures.tradeoff import method_title
 from dpgrams_core.specs import CALIBRATIONS
 from dpgrams_core.specs_regression import STARTS
 from pages._ui import state
-from pages._ui.controls import BATCHES, CALIBRATION_WORDS, DELTAS, EPSILONS, FACTORS, SHARES, _Group, _next_seed
+from pages._ui.controls import BATCHES, CALIBRATION_WORDS, FACTORS, SHARES, _Group, budget, new_noise_button, seeds
 
 SIZES = (50, 100, 200, 500, 600, 1_000, 1_200, 2_000, 2_400, 5_000, 10_000, 20_000, 50_000)
 CLIPS = ("auto", 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -89,9 +89,7 @@ def regression_controls() -> RegressionSettings:
             lambda name: METHODS[name].title,
         )
         n = group.steps("Records, n", "reg_n", SIZES, 1_200, "How many people are in the data (n). Public.")
-        epsilon = group.steps("Privacy budget, ε", "epsilon", EPSILONS, 1.0, "Smaller ε: more noise, less risk (ε).")
-        st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
-        delta = group.steps("Slack, δ", "reg_delta", DELTAS, 1e-5, "Chance that ε fails (δ); keep it far below 1/n.")
+        epsilon, delta = budget(group, "reg_delta", 1e-5)
         options: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
         factor = group.steps(
             "× bandwidth", "h_scale", FACTORS, 1.0, "Multiplies the method's public bandwidth rule (h)."
@@ -99,19 +97,11 @@ def regression_controls() -> RegressionSettings:
         options["bandwidth_scale"] = factor
         if method == "dp_pms":
             options |= _ascent(group)
-        st.button(
-            "New noise, same data",
-            icon=":material/casino:",
-            width="stretch",
-            help="Draws the next seed.",
-            key="new_noise",
-            on_click=_next_seed,
-        )
+        new_noise_button()
         with st.expander("More settings", key="more_settings"):
             if method == "dp_pms":
                 options |= _more(group)
-            seed = group.number("Seed of the noise", "seed", 0, int, "Same seed, same noise.", 1)
-            data_seed = group.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
+            seed, data_seed = seeds(group)
     group.switch("curve")
     group._start("reg_show", SHOWN_FIRST, _known_curves)
     group._start("reg_x", FIRST_PLACE, state.one_of_these(places()))
