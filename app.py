@@ -8,7 +8,10 @@ navigation = st.navigation(
     [
         st.Page("pages/modes.py", title="Modes", icon=":material/landscape:", default=True),
         st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
+        st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),
+        st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),
         st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
+        st.Page("pages/my_data.py", title="My data", icon=":material/upload_file:"),
     ]
 )
 if st.session_state.get("_page") != navigation.title:

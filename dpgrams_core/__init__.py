@@ -2,7 +2,8 @@
 
 from dpgrams_core.auditing import audit
 from dpgrams_core.datasets import DATASETS, load_dataset
-from dpgrams_core.errors import DataError, PrivacyLeakWarning, SpecError
+from dpgrams_core.datasets.upload import load_table
+from dpgrams_core.errors import BudgetError, DataError, PrivacyLeakWarning, SpecError
 from dpgrams_core.methods import METHODS, run
 from dpgrams_core.metrics import score
 from dpgrams_core.results import AuditResult, Dataset, Diagnostics, Guarantee, Release
@@ -12,6 +13,7 @@ __all__ = [
     "DATASETS",
     "METHODS",
     "AuditResult",
+    "BudgetError",
     "DataError",
     "Dataset",
     "Diagnostics",
@@ -21,6 +23,7 @@ __all__ = [
     "SpecError",
     "audit",
     "load_dataset",
+    "load_table",
     "run",
     "score",
     "sweep",

@@ -11,11 +11,13 @@ from typing import Any
 
 from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
 from dpgrams_core.auditing import PAIRS, audit_text
-from dpgrams_core.errors import DataError, SpecError
+from dpgrams_core.commands_release import add_release, release_command
+from dpgrams_core.commands_reproduce import add_reproduce, reproduce_text
+from dpgrams_core.commands_sweep import add_sweep_options, merge_text, sweep_text
+from dpgrams_core.errors import BudgetError, DataError, SpecError
 from dpgrams_core.methods.broken import BROKEN_METHODS
-from dpgrams_core.reproduce import EXPERIMENTS, experiment_table, stream_experiment, summary
 from dpgrams_core.results import Release
-from dpgrams_core.sweeps import EXECUTORS, plan_cells, stream_cells, tidy
+from dpgrams_core.sweeps import EXECUTORS
 
 
 def number_or_name(text: str) -> int | float | str:
@@ -46,16 +48,11 @@ def parser() -> argparse.ArgumentParser:
     many = commands.add_parser("sweep", help="run methods over n and epsilon and print one table")
     many.add_argument("dataset", choices=list(DATASETS))
     many.add_argument("methods", nargs="+", choices=list(METHODS))
-    many.add_argument("--n", type=number_or_name, nargs="+", required=True)
-    many.add_argument("--epsilon", type=number_or_name, nargs="+", required=True)
-    many.add_argument("--runs", type=number_or_name, default=20)
-    many.add_argument("--executor", choices=EXECUTORS, default="processes")
-    again = commands.add_parser("reproduce", help="recompute the paper's tables beside the printed values")
-    again.add_argument("what", choices=list(EXPERIMENTS))
-    again.add_argument("--runs", type=number_or_name, default=50)
-    again.add_argument("--columns", nargs="+", help="all of " + ", ".join(EXPERIMENTS["regression"].names))
-    again.add_argument("--executor", choices=EXECUTORS, default="processes")
-    again.add_argument("--json", action="store_true", help="machine-readable output")
+    add_sweep_options(many, number_or_name)
+    together = commands.add_parser("merge", help="put the results files of several sweeps into one")
+    together.add_argument("out")
+    together.add_argument("files", nargs="+")
+    add_reproduce(commands, number_or_name)
     attack = commands.add_parser("audit", help="try to catch a method promising too much")
     attack.add_argument("method", choices=[*(name for name, item in METHODS.items() if item.private), *BROKEN_METHODS])
     attack.add_argument("--pair", choices=list(PAIRS), default="far_record")
@@ -67,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
         for name in spec_fields():
             if command is not many or name != "epsilon":
                 command.add_argument("--" + name.replace("_", "-"), type=number_or_name, default=None)
+    add_release(commands, spec_fields(), number_or_name)
     return top
 
 
@@ -132,44 +130,8 @@ def run_command(arguments: argparse.Namespace) -> str:
 
 
 def sweep_command(arguments: argparse.Namespace) -> str:
-    """``sweep``: a table, with each finished cell reported on standard error."""
-    cells = plan_cells(
-        arguments.methods,
-        arguments.dataset,
-        n=arguments.n,
-        epsilon=arguments.epsilon,
-        runs=arguments.runs,
-        seed=arguments.seed,
-        **chosen_options(arguments, skip=("epsilon",)),
-    )
-    done = []
-    try:
-        for result in stream_cells(cells, arguments.executor):
-            done.append(result)
-            print(f"\r{len(done)} of {len(cells)} cells", end="", file=sys.stderr, flush=True)
-    except KeyboardInterrupt:
-        print("\nstopped; the finished cells follow", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    table = tidy(done)
-    return str(table.to_json(orient="records", indent=2)) if arguments.json else table.to_string(index=False)
-
-
-def reproduce_command(arguments: argparse.Namespace) -> str:
-    """``reproduce``: the paper's tables with ours beside them."""
-    experiment = EXPERIMENTS[arguments.what]
-    names = arguments.columns or experiment.names
-    done = []
-    for column, result, total in stream_experiment(experiment, arguments.runs, names, arguments.executor):
-        done.append((column, result))
-        print(f"\r{len(done)} of {total} cells", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    table = experiment_table(experiment, done)
-    if arguments.json:
-        return str(table.to_json(orient="records", indent=2))
-    shown = [name for name in map(str, table) if name.rsplit(" ", 1)[-1] in ("printed", *experiment.shown)]
-    text = table[["dataset", "n", "epsilon", *shown]].to_string(index=False, float_format="{:.4g}".format)
-    counted = ", mode count known" if experiment.count_known else ""
-    return f"{text}\n\n{arguments.runs} runs a cell{counted}.\n{summary(experiment, table)}"
+    """``sweep``: a table, with progress on standard error."""
+    return sweep_text(arguments, chosen_options(arguments, skip=("epsilon",)))
 
 
 def audit_command(arguments: argparse.Namespace) -> str:
@@ -185,7 +147,14 @@ def audit_command(arguments: argparse.Namespace) -> str:
     return json.dumps(dataclasses.asdict(result), indent=2) if arguments.json else audit_text(result)
 
 
-COMMANDS = {"audit": audit_command, "run": run_command, "sweep": sweep_command, "reproduce": reproduce_command}
+COMMANDS = {
+    "audit": audit_command,
+    "merge": merge_text,
+    "release": lambda arguments: release_command(arguments, chosen_options(arguments)),
+    "reproduce": reproduce_text,
+    "run": run_command,
+    "sweep": sweep_command,
+}
 
 
 def main(words: list[str] | None = None) -> int:
@@ -193,7 +162,7 @@ def main(words: list[str] | None = None) -> int:
     arguments = parser().parse_args(words)
     try:
         print(COMMANDS[arguments.command](arguments))
-    except (SpecError, DataError) as error:
+    except (SpecError, DataError, BudgetError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

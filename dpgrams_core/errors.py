@@ -32,3 +32,7 @@ class DataError(ValueError):
 
 class PrivacyLeakWarning(UserWarning):
     """Private data were run with settings that no proof covers, such as a bandwidth read off the records."""
+
+
+class BudgetError(ValueError):
+    """The privacy budget does not allow a release; nothing was drawn."""

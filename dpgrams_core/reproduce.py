@@ -2,174 +2,135 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+import math
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
 
-from dpgrams_core.checks import one_of
-from dpgrams_core.datasets import DATASETS
-from dpgrams_core.sweeps import Cell, CellResult, plan_cells, stream_cells
+from dpgrams_core.experiments import Experiment
+from dpgrams_core.paper import ONE_RUN, printed_numbers
+from dpgrams_core.sweeps import CellResult
 
-PAPER_TABLES = Path(__file__).parents[1] / "assets" / "paper_tables.json"
 LARGE_EPSILON = 0.5  # cells from here on are counted apart
+NOTHING = (math.nan, math.nan)
+
+Results = Iterable[tuple[str, CellResult]]  # each with the name of its column
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of a reproduced table: a name, the method, its options and, where it differs, what is printed."""
-
-    name: str
-    method: str
-    options: dict[str, Any] = field(default_factory=dict)
-    printed: str | None = None  # the printed figure it stands beside, if not the experiment's
-    by_dataset: dict[str, dict[str, Any]] = field(default_factory=dict)  # further options on some data sets
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """Printed tables of one kind: which data set each is about, what is printed, and our columns."""
-
-    name: str
-    tables: dict[str, str]  # printed table -> data set
-    printed: str  # the printed figure of the private method
-    title: str  # what the paper calls it
-    columns: tuple[Column, ...]
-    shown: tuple[str, ...]
-    count_known: bool = False
-
-    def column(self, name: str) -> Column:
-        """A column by its name."""
-        return {column.name: column for column in self.columns}[one_of("columns", name, self.names)]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns."""
-        return [column.name for column in self.columns]
+@lru_cache(maxsize=1)
+def _printed() -> dict[tuple[str, str, int], dict[tuple[float, str, str], tuple[float, float]]]:
+    """(table, dataset, n) -> (epsilon, method, measure) -> mean and standard error."""
+    found: dict[tuple[str, str, int], dict[tuple[float, str, str], tuple[float, float]]] = {}
+    for row in printed_numbers().itertuples(index=False):
+        place = found.setdefault((str(row.table), str(row.dataset), int(row.n)), {})  # type: ignore[arg-type]
+        place[float(row.epsilon), str(row.method), str(row.measure)] = (float(row.mean), float(row.se))  # type: ignore[arg-type]
+    return found
 
 
-CALIBRATED = ("tight", "experiments", "theorem")
-EXPERIMENTS: dict[str, Experiment] = {
-    item.name: item
-    for item in (
-        Experiment(
-            "modes",
-            {"modes_four_corners": "four_corners", "modes_t_mixture": "t_mixture"},
-            "dp_grams_mse",
-            "DP-GRAMS",
-            (
-                Column("functional", "functional"),
-                *(Column(name, "dp_grams", {"calibration": name}) for name in CALIBRATED),
-            ),
-            ("mse", "se", "mse_per_true_mode", "found", "spurious"),
-            count_known=True,
-        ),
-        Experiment(
-            "regression",
-            {"regression_sinusoid": "sinusoid", "regression_three_component": "three_component"},
-            "dp_pms_mse",
-            "DP-PMS",
-            (
-                Column("functional", "functional_regression"),
-                # app:dp-pms-more takes the binned start for the design whose branches have limited support.
-                *(
-                    Column(name, "dp_pms", {"calibration": name}, by_dataset={"three_component": {"starts": "binned"}})
-                    for name in CALIBRATED
-                ),
-                # Silverman's rule and ten steps fit the printed baseline best; the paper says neither.
-                Column("pms", "pms", {"bandwidth": "silverman", "n_steps": 10}, printed="pms_mse"),
-            ),
-            ("mse", "se", "branch_recall", "seconds"),
-        ),
+def comparison(experiment: Experiment, results: Results) -> pd.DataFrame:
+    """One row for each printed cell, column of ours and measure; for a figure, one for each cell of ours.
+
+    Columns: table, dataset, n, epsilon, column, method, status, varied, value, measure, printed, printed_se, ours, se,
+    runs, failures, ahead.  ``printed`` is NaN where the paper prints nothing, and ``ahead`` then is None; it is about
+    the first measure of the experiment.  A method without privacy has one cell, which stands beside every epsilon.
+    """
+    rows = []
+    for name, result in results:
+        for table, epsilon in _places(experiment, result):
+            printed = _printed().get((table, result.cell.dataset, result.cell.n), {})
+            for measure in experiment.measures:
+                found = printed.get((epsilon, experiment.column(name).printed, measure), NOTHING)
+                if table != ONE_RUN or not math.isnan(found[0]):
+                    rows.append(_row(experiment, name, result, table, epsilon, measure, found))
+    order = ["table", "n", "epsilon"]
+    return pd.DataFrame(rows).sort_values(order, kind="stable", ignore_index=True) if rows else pd.DataFrame()
+
+
+def _places(experiment: Experiment, result: CellResult) -> list[tuple[str, float]]:
+    """The tables and epsilons beside which a cell stands."""
+    cell = result.cell
+    found: list[tuple[str, float]] = []
+    names = [table.name for table in experiment.tables if table.dataset == cell.dataset]
+    for table in [*names, ONE_RUN] if experiment.name == "clustering" else names:
+        printed = _printed().get((table, cell.dataset, cell.n))
+        epsilons = {cell.epsilon} if printed is None and table != ONE_RUN else {key[0] for key in printed or ()}
+        found += [(table, epsilon) for epsilon in sorted(epsilons) if cell.epsilon in (epsilon, math.inf)]
+    return found
+
+
+def _row(
+    experiment: Experiment,
+    name: str,
+    result: CellResult,
+    table: str,
+    epsilon: float,
+    measure: str,
+    printed: tuple[float, float],
+) -> dict[str, Any]:
+    cell, row = result.cell, result.row()
+    ours = row.get(measure, math.nan)
+    spread = (
+        pd.Series(result.seconds, dtype=float).sem() if measure == "seconds" else row.get(f"{measure}_se", math.nan)
     )
-}
+    compared = measure == experiment.measures[0] and not math.isnan(printed[0])
+    return {
+        "table": table,
+        "dataset": cell.dataset,
+        "n": cell.n,
+        "epsilon": epsilon,
+        "column": name,
+        "method": cell.method,
+        "status": result.status,
+        "varied": cell.varied,
+        "value": cell.value,
+        "measure": measure,
+        "printed": printed[0],
+        "printed_se": printed[1],
+        "ours": ours,
+        "se": spread,
+        "runs": row["runs"],
+        "failures": row["failures"],
+        "ahead": bool(experiment.as_good(ours, printed[0])) if compared else None,
+    }
 
 
-def paper_table(name: str) -> dict[str, Any]:
-    """One printed table as data."""
-    table: dict[str, Any] = json.loads(PAPER_TABLES.read_text(encoding="utf-8"))[name]
-    return table
-
-
-def experiment_cells(experiment: Experiment, runs: int, columns: list[str], seed: int = 0) -> list[tuple[str, Cell]]:
-    """Every cell of an experiment's tables with its column; where the paper knows the count of modes, so do we."""
-    cells: list[tuple[str, Cell]] = []
-    for name, dataset in experiment.tables.items():
-        table = paper_table(name)
-        modes = DATASETS[dataset].true_modes
-        known = {"n_modes": len(modes)} if experiment.count_known and modes is not None else {}
-        for column in (experiment.column(wanted) for wanted in columns):
-            own = {"delta": table["delta"], **column.options} if column.printed is None else column.options
-            own = {**own, **column.by_dataset.get(dataset, {})}
-            planned = plan_cells(
-                column.method,
-                dataset,
-                n=sorted({row["n"] for row in table["rows"]}),
-                epsilon=sorted({row["epsilon"] for row in table["rows"]}),
-                runs=runs,
-                seed=seed,
-                **own,
-                **known,
-            )
-            cells += [(column.name, cell) for cell in planned]
-    return cells
-
-
-def stream_experiment(
-    experiment: Experiment, runs: int, columns: list[str], executor: str
-) -> Iterator[tuple[str, CellResult, int]]:
-    """Finished cells with their column, and the number of cells in all."""
-    cells = experiment_cells(experiment, runs, columns)
-    column_of = {cell: column for column, cell in cells}
-    for result in stream_cells([cell for _, cell in cells], executor):
-        yield column_of[result.cell], result, len(cells)
-
-
-def experiment_table(experiment: Experiment, results: list[tuple[str, CellResult]]) -> pd.DataFrame:
-    """One row per printed cell: the printed figure, and for each column mean, standard error and counts."""
-    rows: dict[tuple[str, int, float], dict[str, Any]] = {}
-    beside: dict[tuple[str, int, float], dict[str, Any]] = {}
-    for name, dataset in experiment.tables.items():
-        for printed in paper_table(name)["rows"]:
-            key = (dataset, int(printed["n"]), float(printed["epsilon"]))
-            figure = printed[experiment.printed]["mean"]
-            rows[key] = {"dataset": key[0], "n": key[1], "epsilon": key[2], "printed": figure}
-            beside[key] = printed
-    for column_name, result in results:
-        column, cell, row = experiment.column(column_name), result.cell, result.row()
-        for key, target in rows.items():
-            # A method without privacy has one cell for all epsilons.
-            if key[:2] != (cell.dataset, cell.n) or (column.printed is None and key[2] != cell.epsilon):
-                continue
-            figure = beside[key][column.printed or experiment.printed]["mean"]
-            if column.printed is not None:
-                target[f"{column_name} printed"] = figure
-            target[f"{column_name} mse"] = row.get("mse")
-            target[f"{column_name} se"] = row.get("mse_se")
-            for score in (*experiment.shown[2:], "missed", "runs", "seconds", "status"):
-                target[f"{column_name} {score}"] = row.get(score)
-            target[f"{column_name} ahead"] = bool(row.get("mse", float("nan")) <= figure)
+def wide(experiment: Experiment, table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """One printed table or figure as people read it: a row for each cell, ours in columns with standard errors."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in table[table["measure"] == measure].to_dict("records"):
+        place = {name: row[name] for name in ("dataset", "n", "epsilon")}
+        if row["varied"]:
+            place[str(row["varied"])] = row["value"]
+        target = rows.setdefault(tuple(place.values()), place)
+        column = experiment.column(row["column"])
+        if not math.isnan(row["printed"]):
+            target[f"printed {column.printed}"] = row["printed"]
+        spread = f" ± {row['se']:.1g}" if row["se"] == row["se"] else ""
+        target[row["column"]] = f"{row['ours']:.4g}{spread}"
     return pd.DataFrame(list(rows.values()))
 
 
 def summary(experiment: Experiment, table: pd.DataFrame) -> str:
     """How many printed cells each private column equals or beats: by data set, in all, and for a larger epsilon."""
+    counted = table[table["ahead"].notna() & (table["table"] != ONE_RUN)]
+    words = "at or above" if experiment.higher_is_better else "at or below"
+    margin = f" minus {experiment.margin:g}" if experiment.margin else ""
     lines = []
     for column in experiment.columns:
-        if column.printed is not None or f"{column.name} ahead" not in table:
+        mine = counted[counted["column"] == column.name]
+        if mine.empty or not column.rival:
             continue
-        ahead = table[f"{column.name} ahead"].fillna(False).astype(bool)
-        large = table["epsilon"] >= LARGE_EPSILON
+        ahead = mine["ahead"].astype(bool)
+        large = mine["epsilon"] >= LARGE_EPSILON
         parts = ", ".join(
-            f"{dataset} {int((ahead & here).sum())} of {int(here.sum())}"
-            for dataset in experiment.tables.values()
-            for here in [table["dataset"] == dataset]
+            f"{dataset} {int(ahead[here].sum())} of {int(here.sum())}"
+            for dataset in dict.fromkeys(mine["dataset"])
+            for here in [mine["dataset"] == dataset]
         )
         lines.append(
-            f"{column.name}: at or below the printed {experiment.title} value in {int(ahead.sum())} of {len(table)} "
+            f"{column.name}: {words} the printed {experiment.title} value{margin} in {int(ahead.sum())} of {len(mine)} "
             f"cells ({parts}), {int((ahead & large).sum())} of {int(large.sum())} with epsilon >= {LARGE_EPSILON:g}"
         )
     return "\n".join(lines)

@@ -7,178 +7,149 @@ without changing what it already has.
 
 from __future__ import annotations
 
-import math
-import multiprocessing
-import os
-import time
-import zlib
-from collections.abc import Iterator, Sequence, Sized
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, fields
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import Any, Protocol
 
-import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from dpgrams_core.checks import one_of, positive, whole
-from dpgrams_core.datasets import DATASETS, MAX_N, MIN_N, load_dataset
-from dpgrams_core.errors import SpecError
-from dpgrams_core.methods import METHODS, run
-from dpgrams_core.metrics import score
-from dpgrams_core.specs import make_spec
+from dpgrams_core.cells import (
+    Cell,
+    CellResult,
+    data_seed,
+    derived_seed,
+    failed_result,
+    join,
+    noise_seed,
+    run_cell,
+    split,
+)
+from dpgrams_core.executors import SWEEP_EXECUTORS, Lost, Processes, stream_tasks
+from dpgrams_core.sweep_plan import MAX_RUNS, plan_cells
 
-EXECUTORS = ("serial", "processes")
-MAX_RUNS = 10_000
+__all__ = [
+    "EXECUTORS",
+    "MAX_RUNS",
+    "SWEEP_EXECUTORS",
+    "Cell",
+    "CellResult",
+    "data_seed",
+    "derived_seed",
+    "join",
+    "noise_seed",
+    "plan_cells",
+    "run_cell",
+    "split",
+    "stream_cells",
+    "stream_partial",
+    "sweep",
+    "tidy",
+]
 
+EXECUTORS = ("serial", "processes")  # those of an audit, which has no use for a cluster
+PIECE_RUNS = 5  # runs of a piece: short enough to stop soon, long enough that sending it costs nothing
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One point of a sweep: a method on one data set, n and epsilon, ``runs`` times."""
-
-    method: str
-    dataset: str
-    n: int
-    epsilon: float  # inf for a method without privacy
-    runs: int
-    seed: int
-    options: tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellResult:
-    """The scores of every run of a cell, in order of the runs; a run that failed is left out."""
-
-    cell: Cell
-    scores: dict[str, tuple[float, ...]]
-    seconds: tuple[float, ...]
-    status: str
-    failures: tuple[str, ...]
-
-    def row(self) -> dict[str, Any]:
-        """One row of the tidy table: mean and standard error of every score."""
-        cell = self.cell
-        row: dict[str, Any] = {
-            "method": cell.method,
-            "dataset": cell.dataset,
-            "n": cell.n,
-            "epsilon": cell.epsilon,
-            "runs": len(self.seconds),
-            "failures": len(self.failures),
-            "status": self.status,
-        }
-        for name, values in self.scores.items():
-            row[name] = float(np.mean(values)) if values else math.nan
-            # A run that released no mode has an infinite error; then so has the mean, and there is no spread to give.
-            spread = len(values) > 1 and bool(np.isfinite(values).all())
-            row[f"{name}_se"] = float(np.std(values, ddof=1) / math.sqrt(len(values))) if spread else math.nan
-        row["seconds"] = float(np.mean(self.seconds)) if self.seconds else math.nan
-        row["error"] = self.failures[0] if self.failures else ""
-        return row
+Piece = tuple[int, Cell]  # with the place of its cell in the plan
 
 
-def derived_seed(seed: int, *parts: object) -> int:
-    """A seed from values, the same on every machine and in every process."""
-    text = "/".join(repr(part) for part in parts)
-    return int(np.random.SeedSequence([seed, zlib.crc32(text.encode())]).generate_state(1)[0])
+class RunStore(Protocol):
+    """What keeps finished runs between two sweeps; ``sweep_store.ResultsFile`` is one."""
+
+    def finished(self, cell: Cell) -> CellResult:
+        """What is known of a cell."""
+
+    def add(self, result: CellResult) -> None:
+        """Keep the runs of a piece."""
 
 
-def data_seed(cell: Cell, run_number: int) -> int:
-    """Seed of the data of a run: it knows no method and no epsilon, so all of them share the draw."""
-    return derived_seed(cell.seed, "data", cell.dataset, cell.n, run_number)
+def _run_piece(piece: Piece) -> CellResult:
+    return run_cell(piece[1])
 
 
-def run_cell(cell: Cell) -> CellResult:
-    """All runs of a cell. A run that fails is recorded with its sentence and does not stop the rest."""
-    scores: dict[str, list[float]] = {}
-    seconds: list[float] = []
-    failures: list[str] = []
-    status = "none"
-    options = dict(cell.options)
-    if math.isfinite(cell.epsilon):
-        options["epsilon"] = cell.epsilon
-    for number in range(cell.runs):
-        noise_seed = derived_seed(cell.seed, "noise", cell.method, cell.dataset, cell.n, cell.epsilon, number)
-        try:
-            data = load_dataset(cell.dataset, n=cell.n, seed=data_seed(cell, number))
-            started = time.perf_counter()
-            release = run(cell.method, data, seed=noise_seed, **options)
-            seconds.append(time.perf_counter() - started)
-        except (ValueError, ArithmeticError, MemoryError) as error:
-            failures.append(str(error))
-            continue
-        status = release.guarantee.status
-        for name, value in score(release, data).items():
-            scores.setdefault(name, []).append(value)
-    return CellResult(
-        cell=cell,
-        scores={name: tuple(values) for name, values in scores.items()},
-        seconds=tuple(seconds),
-        status=status,
-        failures=tuple(failures),
-    )
-
-
-def plan_cells(
-    methods: Sequence[str] | str,
-    dataset: str,
+def stream_partial(
+    cells: Sequence[Cell],
+    executor: str | Processes = "serial",
     *,
-    n: Sequence[int],
-    epsilon: Sequence[float],
-    runs: int = 20,
-    seed: int = 0,
-    **options: Any,
-) -> list[Cell]:
-    """The cells of a sweep, checked, in the order in which they are run."""
-    for field, values in (("methods", methods), ("n", n), ("epsilon", epsilon)):
-        if not isinstance(values, Sized) or len(values) == 0:
-            raise SpecError(field, values, "give a list with at least one value")
-    names = [methods] if isinstance(methods, str) else list(methods)
-    one_of("dataset", dataset, DATASETS)
-    for name in names:
-        one_of("methods", name, METHODS)
-    epsilons = [positive("epsilon", value) for value in epsilon]
-    sizes = [whole("n", value, MIN_N, MAX_N) for value in n]
-    runs, seed = whole("runs", runs, 1, MAX_RUNS), whole("seed", seed, 0)
-    known = {name: {item.name for item in fields(METHODS[name].spec)} for name in names}
-    for option, value in options.items():
-        if not any(option in fields_ for fields_ in known.values()):
-            raise SpecError(option, value, "no method of this sweep has this option")
-    cells = []
-    for size in sizes:
-        for name in names:
-            mine = {key: value for key, value in options.items() if key in known[name]}
-            make_spec(METHODS[name].spec, mine)  # a wrong option is refused before anything runs
-            for value in epsilons if METHODS[name].private else [math.inf]:
-                cells.append(
-                    Cell(
-                        method=name,
-                        dataset=dataset,
-                        n=size,
-                        epsilon=value,
-                        runs=runs,
-                        seed=seed,
-                        options=tuple(sorted(mine.items())),
-                    )
-                )
-    return cells
+    scheduler: str | None = None,
+    store: RunStore | None = None,
+    piece_runs: int = PIECE_RUNS,
+    interleave: bool = True,
+) -> Iterator[CellResult]:
+    """Every cell with the runs that it has so far, again after each further piece; the last one is ``complete``.
 
+    Closing the iterator stops the rest and keeps what came.
 
-def stream_cells(cells: Sequence[Cell], executor: str = "serial") -> Iterator[CellResult]:
-    """Finished cells, one by one; closing the iterator stops the rest and keeps what came."""
-    one_of("executor", executor, EXECUTORS)
-    if executor == "serial":
-        yield from map(run_cell, cells)
-        return
-    context = multiprocessing.get_context("spawn")  # forking a threaded server is unsafe
-    workers = max(1, min(len(cells), os.cpu_count() or 1))
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread)
+    Parameters
+    ----------
+    store : its runs are not made again, and new ones are added to it.
+    piece_runs : runs between two partial results of a cell.
+    interleave : a first piece of every cell, then a second of every cell, and so on, so that the whole picture
+        is there early; otherwise cell by cell.
+
+    Examples
+    --------
+    >>> cells = plan_cells("mean_shift", "four_corners", n=[100], epsilon=[1.0], runs=5)
+    >>> [(len(result.seconds), result.complete) for result in stream_partial(cells, piece_runs=2)]
+    [(2, False), (4, False), (5, True)]
+    """
+    before: dict[int, CellResult] = {}  # what the store had of cells that are not complete
+    if store is not None:
+        for place, cell in enumerate(cells):
+            before[place] = store.finished(cell)
+            if before[place].complete:
+                yield before[place]
+    known: dict[int, list[CellResult]] = {}
+    outcomes = stream_tasks(_run_piece, _pieces(cells, before, piece_runs, interleave), executor, scheduler)
     try:
-        for future in as_completed([pool.submit(run_cell, cell) for cell in cells]):
-            yield future.result()
+        for (place, piece), outcome in outcomes:
+            result = failed_result(piece, outcome.sentence) if isinstance(outcome, Lost) else outcome
+            if store is not None:
+                store.add(result)
+            mine = known.setdefault(place, [before[place]] if place in before else [])
+            mine.append(result)
+            so_far = join(cells[place], mine)
+            if so_far.complete:
+                del known[place]  # memory is for what is under way
+            yield so_far
     finally:
-        # Not "with": leaving it would shut down a second time and take the cancelling back.
-        pool.shutdown(wait=True, cancel_futures=True)
+        outcomes.close()  # type: ignore[attr-defined]
+
+
+def _pieces(cells: Sequence[Cell], before: Mapping[int, CellResult], size: int, interleave: bool) -> Iterator[Piece]:
+    """What is left to run, in pieces, in the order of running."""
+
+    def pieces_of(place: int) -> Iterator[Piece]:
+        done = before.get(place)
+        skip = () if done is None else (*done.numbers, *done.failed)
+        return zip(repeat(place), split(cells[place], size, skip))
+
+    if not interleave:
+        yield from chain.from_iterable(map(pieces_of, range(len(cells))))
+        return
+    queues = deque(map(pieces_of, range(len(cells))))
+    while queues:
+        for piece in islice(queues[0], 1):
+            yield piece
+            queues.append(queues[0])
+        queues.popleft()
+
+
+def stream_cells(
+    cells: Sequence[Cell],
+    executor: str | Processes = "serial",
+    *,
+    scheduler: str | None = None,
+    store: RunStore | None = None,
+) -> Iterator[CellResult]:
+    """Finished cells, one by one; closing the iterator stops the rest and keeps what came."""
+    partial = stream_partial(cells, executor, scheduler=scheduler, store=store, interleave=False)
+    try:
+        yield from (result for result in partial if result.complete)
+    finally:
+        partial.close()  # type: ignore[attr-defined]
 
 
 def _one_thread() -> None:
@@ -186,9 +157,22 @@ def _one_thread() -> None:
 
 
 def tidy(results: Sequence[CellResult]) -> pd.DataFrame:
-    """Finished cells as one table, in a fixed order."""
-    table = pd.DataFrame([result.row() for result in results])
-    return table.sort_values(["dataset", "n", "method", "epsilon"], ignore_index=True) if len(table) else table
+    """Finished cells as one table, in a fixed order; a varied control has the columns ``varied`` and ``value``."""
+    ordered = sorted(results, key=_order)
+    rows = [result.row() for result in ordered]
+    if any(result.cell.varied for result in ordered):
+        first = ("method", "dataset", "n", "epsilon")
+        own = [{"varied": result.cell.varied, "value": result.cell.value} for result in ordered]
+        rows = [{**{name: row[name] for name in first}, **more, **row} for row, more in zip(rows, own, strict=True)]
+    return pd.DataFrame(rows)
+
+
+def _order(result: CellResult) -> tuple[Any, ...]:
+    cell = result.cell
+    value = cell.value
+    number = isinstance(value, (int, float))
+    shown = (0, float(value), "") if number and value == value else (1, 0.0, str(value))
+    return cell.dataset, cell.n, cell.method, cell.varied, cell.epsilon, shown
 
 
 def sweep(
@@ -199,10 +183,32 @@ def sweep(
     epsilon: Sequence[float],
     runs: int = 20,
     seed: int = 0,
-    executor: str = "serial",
+    executor: str | Processes = "serial",
+    scheduler: str | None = None,
+    vary: tuple[str, Sequence[Any]] | Mapping[str, Sequence[Any]] | None = None,
+    out: str | Path | None = None,
+    confirm: bool = False,
     **options: Any,
 ) -> pd.DataFrame:
     """Run methods over n and epsilon and return one tidy table; all methods see the same draws.
+
+    Parameters
+    ----------
+    methods : a method or several, keys of ``METHODS``.
+    n, epsilon : the values of the grid; a method without privacy has one cell for all epsilons.
+    runs : of every cell, each on a draw of the data of its own.
+    executor : "serial", "processes" (all cores) or "dask"; the table is the same.
+    scheduler : address of a Dask scheduler; without one, ``dask`` starts a cluster on this machine.
+    vary : one option of the methods and its values, as in ``("clip_multiplier", [0.5, 1, 2])``.
+    out : a results file (Parquet, one row a run). Runs that it holds are not made again, so a sweep that was
+        stopped goes on, and one with more runs, sizes or budgets makes only what is new.
+    confirm : allows a sweep of more than 5,000 cells or 500,000 runs.
+    **options : fields of the methods' specs; each method takes those that it has.
+
+    Returns
+    -------
+    table : one row a cell: mean, standard error (``_se``) and quantiles (``_q10`` to ``_q90``) of every score,
+        the mean time of a run in seconds, the number of runs and of failures, and the first failure's sentence.
 
     Examples
     --------
@@ -210,5 +216,12 @@ def sweep(
     >>> table[["epsilon", "runs"]].values.tolist()
     [[1.0, 2.0], [2.0, 2.0]]
     """
-    cells = plan_cells(methods, dataset, n=n, epsilon=epsilon, runs=runs, seed=seed, **options)
-    return tidy(list(stream_cells(cells, executor)))
+    cells = plan_cells(
+        methods, dataset, n=n, epsilon=epsilon, runs=runs, seed=seed, vary=vary, confirm=confirm, **options
+    )
+    if out is None:
+        return tidy(list(stream_cells(cells, executor, scheduler=scheduler)))
+    from dpgrams_core.sweep_store import ResultsFile  # late: the store knows cells, and pyarrow is slow to load
+
+    with ResultsFile(out) as store:
+        return tidy(list(stream_cells(cells, executor, scheduler=scheduler, store=store)))

@@ -14,20 +14,22 @@ from dpgrams_core.noise_curves import CURVE_SIZES, curves_from
 from dpgrams_core.privacy.accountants import Quote
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.meaning import Belief, belief, tiny
+from dpgrams_core.recipes import Recipe
 from dpgrams_core.specs import DPGramsSpec
 from dpgrams_core.sweeps import CellResult
-from pages._ui import audit_panel, cache, frame, proof, show, state
+from pages._ui import audit_panel, cache, exports, frame, proof, show, state
 from pages._ui.controls import _Group
 from pages._ui.guarantee_controls import chosen_prior, guarantee_controls, prior_control
 from pages._ui.guarantee_show import LateChart, answer_sentence, beliefs, holds_for, methods_table
 
+QUESTION = "Is the guarantee real, and what does it mean?"
 RUNS, PIECES = 20, 5  # runs a method, computed in this many pieces
 LIVE_LIMIT = 20_000  # above this n, measuring waits for a click
 TARGETS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # epsilon on the accountants' axis
 
 
-def meaning(settings: ComparisonSettings, after: Belief, group: _Group) -> None:
-    """ε in words and odds, and as the best test that anyone can build."""
+def meaning(settings: ComparisonSettings, after: Belief, group: _Group) -> Chart:
+    """ε in words and odds, and as the best test that anyone can build; returns the picture of that."""
     words, test = st.columns([2, 3], gap="medium")
     with words:
         st.subheader("How sure can someone become?")
@@ -35,7 +37,22 @@ def meaning(settings: ComparisonSettings, after: Belief, group: _Group) -> None:
         beliefs(after, settings.epsilon, settings.delta)
     with test:
         multiplier = gaussian_multiplier(settings.epsilon, settings.delta)
-        show.chart(power_chart(settings.epsilon, settings.delta, multiplier), "power", "The best test anyone can build")
+        picture = power_chart(settings.epsilon, settings.delta, multiplier)
+        show.chart(picture, "power", "The best test anyone can build")
+    return picture
+
+
+def files(settings: ComparisonSettings, rows: tuple[Row, ...], text: str, power: Chart, statuses: str) -> None:
+    """The page's exports: a run of every method at these settings, and the guarantee of the proven release."""
+    place = {"dataset": settings.dataset, "n": settings.n}
+    exports.simulation_files(
+        [Recipe(method=item.method, options=item.options, **place) for item in candidates(settings)],
+        question=QUESTION,
+        answer=text,
+        charts=[power],
+        guarantees=[(row.candidate.title, row.guarantee) for row in rows if row.candidate.method == "functional"],
+        notes=[statuses],
+    )
 
 
 def measure(settings: ComparisonSettings, rows: tuple[Row, ...], late: LateChart, table_slot) -> None:
@@ -104,12 +121,12 @@ def quote_all(settings: ComparisonSettings, late: LateChart) -> None:
     late.fill(steps(), len(TARGETS), lambda: accountants(settings, quoted), lambda: None)
 
 
-frame.open_page("Is the guarantee real, and what does it mean?", "pages/guarantee.py")
+frame.open_page(QUESTION, "pages/guarantee.py")
 group = _Group()
 wished = guarantee_controls(group)
 # ε, δ and the belief before are valid whatever the rest is, so the answer never waits.
 after = belief(chosen_prior(), wished.epsilon, wished.delta)
-frame.answer(answer_sentence(after, wished.epsilon, wished.delta))
+text = frame.answer(answer_sentence(after, wished.epsilon, wished.delta))
 try:
     rows = cache.comparison(wished)
     settings = wished
@@ -119,8 +136,11 @@ except SpecError as error:
     st.caption("Below, the methods are compared at the last settings that worked.")
     settings = state.last_good("guarantee", ComparisonSettings())
     rows = cache.comparison(settings)
-st.caption(holds_for(rows))
-meaning(wished, after, group)
+place = exports.caption_beside(holds_for(rows))
+power = meaning(wished, after, group)
+if settings == wished:  # otherwise the answer and the methods are not of the same settings
+    with place:
+        files(settings, rows, text, power, holds_for(rows))
 audit_panel.start()
 state.write_url([*group.keys, *audit_panel.KEYS])
 if refused := state.refused_keys():

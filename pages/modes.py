@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
 from dpgrams_core import DATASETS, Dataset, Release, SpecError, score
 from dpgrams_core.figures import (
+    Chart,
     DensityGrid,
     anchors_chart,
     contour_chart,
@@ -18,10 +20,12 @@ from dpgrams_core.figures import (
     surface_chart,
     tradeoff_chart,
 )
+from dpgrams_core.recipes import Recipe
 from dpgrams_core.sweeps import Cell, CellResult, plan_cells
-from pages._ui import cache, frame, show, state
+from pages._ui import cache, exports, frame, show, state
 from pages._ui.controls import NOTHING, ModesSettings, modes_controls
 
+QUESTION = "What does privacy cost when you look for modes?"
 CURVE_EPSILONS = (0.1, 0.25, 0.5, 1.0, 5.0)  # those of the paper's panel (d)
 CURVE_SIZES = (700, 1_000, 2_000, 5_000)
 RUNS = 20
@@ -64,18 +68,17 @@ def usable(wished: ModesSettings) -> ModesSettings:
     return state.last_good("modes", DEFAULT if wished in failed else replace(wished, compare=NOTHING))
 
 
-def answer(data: Dataset, release: Release, baseline: Release) -> None:
-    """One sentence and four numbers."""
+def answer(data: Dataset, release: Release, baseline: Release) -> str:
+    """One sentence, which comes back, and four numbers."""
     private, plain = score(release, data), score(baseline, data)
     k = int(private["found"] + private["missed"])
     if len(release.modes) == 0:
-        frame.answer(
+        return frame.answer(
             f"At ε = {short(release.spec.epsilon)} nothing stands above the noise, so the "
             f'<b class="private">private</b> search reports <b>no mode</b> rather than a wrong one.'
         )
-        return
     ratio = private["mse_per_true_mode"] / plain["mse_per_true_mode"]
-    frame.answer(
+    text = frame.answer(
         f'At ε = {short(release.spec.epsilon)} the <b class="private">private</b> search found '
         f"<b>{int(private['found'])} of {k}</b> modes"
         + (f" and <b>{int(private['spurious'])}</b> that are not there" if private["spurious"] else "")
@@ -90,6 +93,7 @@ def answer(data: Dataset, release: Release, baseline: Release) -> None:
         paper = "The paper's metric (MMMSE): it divides by the larger number of modes, so extra modes dilute it."
         columns[2].metric("Paper's MSE, private", short(private["mse"]), help=paper)
         columns[3].metric("Paper's MSE, mean shift", short(plain["mse"]), help="No privacy, same data, same bandwidth.")
+    return text
 
 
 def verdict(data: Dataset, release: Release, title: str) -> str:
@@ -104,18 +108,43 @@ def verdict(data: Dataset, release: Release, title: str) -> str:
     return f'{text}, error <b class="private">{short(scores["mse_per_true_mode"])}</b>, <b>{status}</b>.'
 
 
-def answer_for_two(settings: ModesSettings, data: Dataset, releases: list[Release], baseline: Release) -> None:
-    """A line for each method, and what the numbers mean."""
+def answer_for_two(settings: ModesSettings, data: Dataset, releases: list[Release], baseline: Release) -> str:
+    """A line for each method."""
     pairs = zip(arms(settings), releases, strict=True)
     lines = [verdict(data, release, arm.title) for arm, release in pairs]
     plain = short(score(baseline, data)["mse_per_true_mode"])
     lines.append(f'Without privacy, mean shift: error <b class="plain">{plain}</b>.')
-    frame.answer(f"At ε = {short(settings.epsilon)} " + "<br>".join(lines))
-    st.caption(
+    return frame.answer(f"At ε = {short(settings.epsilon)} " + "<br>".join(lines))
+
+
+def what_both_share(settings: ModesSettings, release: Release) -> str:
+    """What the numbers of two methods mean."""
+    return (
         f"{DATASETS[settings.dataset].title}, n = {settings.n:,}: the same records, ε, δ and seed of the noise for "
         "both. Error: squared, for each true mode. The grey lines are the same in both pictures: the plain KDE with "
-        f"h = {short(releases[0].spec.bandwidth)} (not private)."
+        f"h = {short(release.spec.bandwidth)} (not private)."
     )
+
+
+def files(settings: ModesSettings, text: str, charts: list[Chart], releases: list[Release], caption: str) -> None:
+    """The page's exports: every run on it, mean shift too."""
+    recipes = [recipe(arm, arm.method, arm.seed, arm.options) for arm in arms(settings)]
+    recipes.append(recipe(settings, "mean_shift", 0, settings.baseline_options))
+    pairs = zip(arms(settings), releases, strict=True)
+    exports.simulation_files(
+        recipes,
+        question=QUESTION,
+        answer=text,
+        charts=charts,
+        guarantees=[(arm.title, release.guarantee) for arm, release in pairs],
+        notes=[f"{caption} Mean shift (blue) and the grey lines are not private."],
+    )
+
+
+def recipe(settings: ModesSettings, method: str, seed: int, options: tuple[tuple[str, Any], ...]) -> Recipe:
+    """How to repeat one run of this page."""
+    place = {"dataset": settings.dataset, "n": settings.n, "data_seed": settings.data_seed}
+    return Recipe(method=method, seed=seed, options=options, **place)
 
 
 def facts(release: Release) -> str:
@@ -139,11 +168,15 @@ def show_origin(data: Dataset, release: Release, mark: str = "", whose: str = ""
 
 def show_one(settings: ModesSettings, data: Dataset, grid: DensityGrid, release: Release, baseline: Release) -> None:
     """The picture and its guarantee, then what is not private beside what is released."""
-    answer(data, release, baseline)
-    st.caption(f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, {facts(release)}.")
+    text = answer(data, release, baseline)
+    caption = f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, {facts(release)}."
+    place = exports.caption_beside(caption)
     picture, card = st.columns([3, 2], gap="medium")
+    contours = contour_chart(data, grid, release, baseline)
     with picture:
-        show.chart(contour_chart(data, grid, release, baseline), "contours", "Where the private search ends up")
+        show.chart(contours, "contours", "Where the private search ends up")
+    with place:
+        files(settings, text, [contours], [release], caption)
     with card:
         frame.guarantee_card(release)
     surface, origin = st.columns(2, gap="medium")
@@ -157,16 +190,21 @@ def show_two(
     settings: ModesSettings, data: Dataset, grid: DensityGrid, releases: list[Release], baseline: Release
 ) -> None:
     """Two methods on the same data, one a column."""
-    answer_for_two(settings, data, releases, baseline)
-    for column, arm, release, mark in zip(
-        st.columns(2, gap="medium"), arms(settings), releases, ("", "_2"), strict=True
+    text = answer_for_two(settings, data, releases, baseline)
+    caption = what_both_share(settings, releases[0])
+    place = exports.caption_beside(caption)
+    charts = [contour_chart(data, grid, release, baseline, height=590) for release in releases]
+    for column, arm, release, chart, mark in zip(
+        st.columns(2, gap="medium"), arms(settings), releases, charts, ("", "_2"), strict=True
     ):
         with column:
             frame.method_heading(arm.title, release)
             paper = short(score(release, data)["mse"])
             st.caption(f"With {facts(release)}. MSE as in the paper, which extra modes dilute: {paper}.")
-            show.chart(contour_chart(data, grid, release, baseline, height=590), f"contours{mark}")
+            show.chart(chart, f"contours{mark}")
             frame.guarantee_card(release, f"guarantee_card{mark}")
+    with place:
+        files(settings, text, charts, releases, caption)
     for column, arm, release, mark in zip(
         st.columns(2, gap="medium"), arms(settings), releases, ("", "_2"), strict=True
     ):
@@ -231,7 +269,7 @@ def repeated_runs(settings: ModesSettings, data: Dataset, grid: DensityGrid, bas
             show.chart(runs_chart(data, grid, runs, baseline, columns=4, row_height=115), f"runs{mark}", arm.title)
 
 
-frame.open_page("What does privacy cost when you look for modes?", "pages/modes.py")
+frame.open_page(QUESTION, "pages/modes.py")
 wished = modes_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")

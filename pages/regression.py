@@ -11,6 +11,7 @@ from dpgrams_core import DATASETS, Dataset, Release, SpecError, score
 from dpgrams_core.comparison import pooled
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures import (
+    Chart,
     ascent_chart,
     branches_chart,
     ridges_chart,
@@ -20,8 +21,9 @@ from dpgrams_core.figures import (
     slice_frames,
     tradeoff_chart,
 )
+from dpgrams_core.recipes import Recipe
 from dpgrams_core.sweeps import Cell, CellResult, plan_cells
-from pages._ui import cache, frame, show, state
+from pages._ui import cache, exports, frame, show, state
 from pages._ui.pointer import follow_pointer
 from pages._ui.regression_controls import (
     RegressionSettings,
@@ -30,6 +32,7 @@ from pages._ui.regression_controls import (
     regression_controls,
 )
 
+QUESTION = "What does privacy cost when a curve has several branches?"
 CURVE_EPSILONS = (0.1, 0.2, 0.5, 1.0)  # those of the paper's two tables
 CURVE_SIZES = {"sinusoid": (200, 600, 1_200, 2_400), "three_component": (200, 500, 1_000, 2_000)}
 PIECES, RUNS = 5, 20  # each point of the curve comes in pieces, so that a stop takes effect soon
@@ -82,8 +85,8 @@ def pms_run(settings: RegressionSettings) -> Release | None:
         return plain_run("pms", settings)
 
 
-def answer(data: Dataset, release: Release, pms: Release | None, lowess: Release) -> None:
-    """A sentence or two and four numbers."""
+def answer(data: Dataset, release: Release, pms: Release | None, lowess: Release) -> str:
+    """A sentence or two, which come back, and four numbers."""
     private = score(release, data)
     plain = None if pms is None else score(pms, data)
     text = (
@@ -96,7 +99,7 @@ def answer(data: Dataset, release: Release, pms: Release | None, lowess: Release
             f'; without privacy, PMS finds <b>{percent(plain["branch_recall"])}</b> with <b class="plain">'
             f"{short(plain['mse'])}</b>"
         )
-    frame.answer(
+    said = frame.answer(
         f"{text}. LOWESS draws the mean: <b>{percent(score(lowess, data)['spurious'])}</b> of its curve lies on no "
         f"branch, and {percent(share_near(data, lowess.curve))} of the records are near it."
     )
@@ -113,6 +116,7 @@ def answer(data: Dataset, release: Release, pms: Release | None, lowess: Release
         columns[3].metric(
             "Oracle MSE, PMS", "–" if plain is None else short(plain["mse"]), help="No privacy, same data."
         )
+    return said
 
 
 def percent(share: float) -> str:
@@ -144,14 +148,15 @@ def fits(
 
 def pictures(
     settings: RegressionSettings, data: Dataset, release: Release, pms: Release | None, lowess: Release
-) -> None:
-    """The branches and where they come from; beside them the density at one x, and the guarantee."""
+) -> tuple[Chart, list[str]]:
+    """The branches and where they come from, the density at one x, the guarantee; returns the branches and whose."""
     frame.method_heading(settings.title, release)
     chosen = chosen_curves(settings)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         curves = fits(settings, chosen, release, pms, lowess)
-        show.chart(branches_chart(data, curves, records="records" in chosen, truth="truth" in chosen), "branches")
+        branches = branches_chart(data, curves, records="records" in chosen, truth="truth" in chosen)
+        show.chart(branches, "branches")
         show_origin(data, release)
     with right:
         slices = cache.slices(
@@ -162,6 +167,23 @@ def pictures(
         chosen_place()
         frame.guarantee_card(release)
     follow_pointer("branches_chart", "slice_chart", slice_frames(data, release, slices), place)
+    return branches, chosen
+
+
+def files(settings: RegressionSettings, others: list[str], text: str, picture: Chart, caption: str) -> None:
+    """The page's exports: every run on it."""
+    private = [settings, settings.other] if "other" in others else [settings]
+    place = {"dataset": settings.dataset, "n": settings.n, "data_seed": settings.data_seed}
+    recipes = [Recipe(method=arm.method, seed=arm.seed, options=arm.options, **place) for arm in private]
+    recipes += [Recipe(method=name, **place) for name in others if name != "other"]
+    exports.simulation_files(
+        recipes,
+        question=QUESTION,
+        answer=text,
+        charts=[picture],
+        guarantees=[(arm.title, private_run(arm).guarantee) for arm in private],
+        notes=[f"{caption} The records, PMS and LOWESS are shown without privacy."],
+    )
 
 
 def curve_cells(settings: RegressionSettings, sizes: list[int]) -> list[Cell]:
@@ -205,7 +227,7 @@ def curve(settings: RegressionSettings) -> None:
     show.live(steps(), PIECES * len(cells), draw, "curve")
 
 
-frame.open_page("What does privacy cost when a curve has several branches?", "pages/regression.py")
+frame.open_page(QUESTION, "pages/regression.py")
 wished = regression_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
@@ -215,11 +237,15 @@ release, lowess = private_run(settings), plain_run("lowess", settings)
 first = st.container()  # the answer comes first, also where PMS waits for a click
 pms = pms_run(settings)
 with first:
-    answer(data, release, pms, lowess)
-st.caption(
+    text = answer(data, release, pms, lowess)
+caption = (
     f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, bandwidth {short(release.spec.bandwidth)} of each side "
     "of the box. The predictor x is public, the response y is private. PMS, partial mean shift, finds branches without "
     "privacy and with its own bandwidth."
 )
-pictures(settings, data, release, pms, lowess)
+place = exports.caption_beside(caption)
+branches, chosen = pictures(settings, data, release, pms, lowess)
+with place:
+    others = [*(["other"] if "other" in chosen else []), *(["pms"] if pms is not None else []), "lowess"]
+    files(settings, others, text, branches, caption)
 curve(settings)

@@ -13,9 +13,9 @@ ROOT = Path(__file__).parents[1]
 CORE = "dpgrams_core"
 FIGURES = (f"{CORE}.figures", f"{CORE}.reports")
 PRIVACY_MUST_NOT = tuple(
-    f"{CORE}.{name}" for name in ("methods", "datasets", "metrics", "figures", "reports", "sweeps")
+    f"{CORE}.{name}" for name in ("methods", "datasets", "metrics", "figures", "reports", "cells", "sweeps")
 )
-METHODS_MUST_NOT = tuple(f"{CORE}.{name}" for name in ("datasets", "metrics", "figures", "reports", "sweeps"))
+METHODS_MUST_NOT = tuple(f"{CORE}.{name}" for name in ("datasets", "metrics", "figures", "reports", "cells", "sweeps"))
 
 # Where randomness may come from: everything in the noise door and in synthetic data, one name elsewhere.
 RANDOMNESS_ALLOWED = {
@@ -23,7 +23,8 @@ RANDOMNESS_ALLOWED = {
     f"{CORE}.datasets": ("",),
     f"{CORE}.bump_posterior": ("numpy.random.default_rng",),  # a fixed seed; it sees the release, never the data
     f"{CORE}.methods.kmeans": ("diffprivlib",),  # DP-k-means draws its own noise, seeded by the door
-    f"{CORE}.sweeps": ("numpy.random.SeedSequence",),  # derives seeds, draws nothing
+    f"{CORE}.cells": ("numpy.random.SeedSequence",),  # derives seeds, draws nothing
+    f"{CORE}.privacy.ledger_file": ("secrets.token_bytes",),  # the ledger's key, no privacy noise
     f"{CORE}.methods": ("secrets.randbelow",),  # fresh_seed: the number of a simulation
 }
 RANDOM_SOURCES = ("numpy.random", "random", "secrets", "os.urandom", "uuid", "opendp", "diffprivlib")
@@ -99,6 +100,8 @@ def violations(module, source, package=False):
         forbid("the core knows no page", "pages", "app")
         if not is_part_of(module, *FIGURES):
             forbid("only figures and reports draw", "plotly")
+        if module != f"{CORE}.executors_dask":
+            forbid("Dask is for one file, which is imported late", "dask", "distributed")
         allowed = next((names for place, names in RANDOMNESS_ALLOWED.items() if allows(place, module)), ())
         broken.extend(
             f"{module} uses {name}: privacy randomness has one door"
@@ -160,7 +163,9 @@ def test_every_file_keeps_the_import_rules(path):
         (f"{CORE}.methods.dap", "def late():\n    import opendp.prelude as dp\n    dp.m.make_gaussian()"),
         (f"{CORE}.methods", "from opendp.measurements import make_gaussian\nmake_gaussian()"),
         (f"{CORE}.privacy.accounting", "from opendp import measurements\nmeasurements.make_noisy_max()"),
-        (f"{CORE}.sweeps", "import numpy as np\nnp.random.default_rng(0)"),
+        (f"{CORE}.cells", "import numpy as np\nnp.random.default_rng(0)"),
+        (f"{CORE}.executors", "def late():\n    from distributed import Client"),
+        (f"{CORE}.sweeps", "import dask"),
         (f"{CORE}.methods", "import secrets\nsecrets.token_bytes(3)"),
     ],
 )
@@ -176,7 +181,8 @@ def test_a_planted_violation_is_caught(module, source):
         (f"{CORE}.privacy.noise", "import numpy as np\nnp.random.default_rng(0)"),
         (f"{CORE}.privacy.noise", "from opendp import measurements\nmeasurements.make_gaussian()"),
         (f"{CORE}.datasets.mixtures", "import numpy as np\nnp.random.default_rng(0)"),
-        (f"{CORE}.sweeps", "import numpy as np\nnp.random.SeedSequence([1])"),
+        (f"{CORE}.cells", "import numpy as np\nnp.random.SeedSequence([1])"),
+        (f"{CORE}.executors_dask", "import distributed"),
         (f"{CORE}.methods", "import secrets\nsecrets.randbelow(3)"),
         (f"{CORE}.density", "random = 3\nx = random"),
     ],
@@ -188,16 +194,17 @@ def test_what_is_allowed_passes(module, source):
 def test_the_files_that_the_rules_speak_of_exist():
     # A moved file must not make a rule silently empty.
     known = {module_name(path) for path in sources()}
-    assert {f"{CORE}.privacy.noise", f"{CORE}.methods.dap", f"{CORE}.datasets.mixtures", f"{CORE}.sweeps"} <= known
+    assert {f"{CORE}.privacy.noise", f"{CORE}.methods.dap", f"{CORE}.datasets.mixtures", f"{CORE}.cells"} <= known
+    assert f"{CORE}.executors_dask" in known
 
 
 def test_app_is_a_short_file():
     assert len((ROOT / "app.py").read_text(encoding="utf-8").splitlines()) < 40
 
 
-def test_importing_the_core_loads_no_streamlit_and_no_opendp():
-    # OpenDP takes half a second and is needed only for a release of private data.
-    names = ("streamlit", "pages", "opendp")
+def test_importing_the_core_loads_no_streamlit_no_opendp_and_no_dask():
+    # OpenDP takes half a second and is needed only for a release of private data, Dask only for a cluster.
+    names = ("streamlit", "pages", "opendp", "distributed")
     code = f"import sys, dpgrams_core, dpgrams_core.__main__; print([name in sys.modules for name in {names}])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[False, False, False]"
+    assert done.stdout.strip() == "[False, False, False, False]"

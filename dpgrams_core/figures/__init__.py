@@ -3,7 +3,13 @@
 from dpgrams_core.figures.accountants import accountants_chart
 from dpgrams_core.figures.ascent import ascent_chart
 from dpgrams_core.figures.audits import audits_chart, worlds_chart
+from dpgrams_core.figures.cluster_curve import MEASURES, cluster_curve_chart, same_records
+from dpgrams_core.figures.cluster_pictures import Gallery, centre_pictures, has_pictures
+from dpgrams_core.figures.clusters import Entry, in_class_order, panel_chart, scores_table, who_wins
+from dpgrams_core.figures.confusion import confusion_chart
+from dpgrams_core.figures.error_sources import error_sources_chart
 from dpgrams_core.figures.guarantee import budget_chart, errors_chart, power_chart, records_chart
+from dpgrams_core.figures.kernel_panels import kernel_chart
 from dpgrams_core.figures.modes import (
     anchors_chart,
     contour_chart,
@@ -11,15 +17,35 @@ from dpgrams_core.figures.modes import (
     runs_chart,
     surface_chart,
 )
+from dpgrams_core.figures.needed_budget import needed_chart
+from dpgrams_core.figures.rates import rate_note, rate_traces
 from dpgrams_core.figures.regression import branches_chart, ridges_chart, share_near
+from dpgrams_core.figures.sensitivity import sensitivity_chart
 from dpgrams_core.figures.slices import Slices, conditional_slices, place_names, slice_chart, slice_frames
 from dpgrams_core.figures.style import Chart, short
 from dpgrams_core.figures.traces import DensityGrid, density_grid
 from dpgrams_core.figures.tradeoff import tradeoff_chart
+from dpgrams_core.figures.tradeoff_lab import (
+    LAB_MEASURES,
+    LabLayout,
+    cell_title,
+    in_a_text,
+    lab_panel,
+    lab_table,
+    panel_title,
+    panels_of,
+)
+from dpgrams_core.figures.tradeoff_words import Cost, costs, lab_sentence, middle, plus_minus
 
 __all__ = [
+    "LAB_MEASURES",
+    "MEASURES",
     "Chart",
+    "Cost",
     "DensityGrid",
+    "Entry",
+    "Gallery",
+    "LabLayout",
     "Slices",
     "accountants_chart",
     "anchors_chart",
@@ -27,21 +53,46 @@ __all__ = [
     "audits_chart",
     "branches_chart",
     "budget_chart",
+    "cell_title",
+    "centre_pictures",
+    "cluster_curve_chart",
     "conditional_slices",
+    "confusion_chart",
     "contour_chart",
+    "costs",
     "density_grid",
+    "error_sources_chart",
     "errors_chart",
+    "has_pictures",
+    "in_a_text",
+    "in_class_order",
+    "kernel_chart",
+    "lab_panel",
+    "lab_sentence",
+    "lab_table",
+    "middle",
+    "needed_chart",
+    "panel_chart",
+    "panel_title",
+    "panels_of",
     "place_names",
+    "plus_minus",
     "power_chart",
+    "rate_note",
+    "rate_traces",
     "records_chart",
     "released_chart",
     "ridges_chart",
     "runs_chart",
+    "same_records",
+    "scores_table",
+    "sensitivity_chart",
     "share_near",
     "short",
     "slice_chart",
     "slice_frames",
     "surface_chart",
     "tradeoff_chart",
+    "who_wins",
     "worlds_chart",
 ]

@@ -28,7 +28,8 @@ def public_candidates(data: Dataset, wish: Candidates) -> Candidates:
     """The candidates of DAP: those given, the data set's own, a public spread set, or ``None`` for the grid."""
     if wish is not None:
         return wish
-    table = data.candidates
+    # A public record beyond the public box stands at its edge, as a private one does.
+    table = None if data.candidates is None else np.clip(data.candidates, data.box[:, 0], data.box[:, 1])
     if table is None and data.dimension > GRID_DIMENSIONS:
         table = public_points(data.box, SPREAD_CANDIDATES)
     return None if table is None else tuple(tuple(row) for row in np.asarray(table).tolist())

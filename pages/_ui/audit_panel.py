@@ -14,7 +14,7 @@ from dpgrams_core.figures import audits_chart, short, worlds_chart
 from dpgrams_core.figures.audits import CAUGHT
 from dpgrams_core.figures.style import PRIVATE
 from dpgrams_core.results import AuditResult
-from pages._ui import frame, show, state
+from pages._ui import exports, frame, show, state
 from pages._ui.audit_runs import CHOICES, LESSON, OWN, Desk, Record, Wish
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -48,9 +48,9 @@ def start() -> None:
     state.start("audit_pair", "far_record", state.one_of_these([*PAIRS, OWN]))
     state.start("audit_eps", 1.0, state.one_of_these(EPSILONS))
     state.start("audit_trials", 1_000, state.one_of_these(TRIALS))
-    state.start("audit_seed", 0, state.number_within(int, 0, LARGEST_SEED))
+    state.start("audit_seed", 0, state.number_within(int, 0, LARGEST_SEED, empty=False))
     for key, default in PLACES.items():
-        state.start(key, default, state.number_within(float, -5, 5))
+        state.start(key, default, state.number_within(float, -5, 5, empty=False))
 
 
 def desk() -> Desk:
@@ -249,3 +249,4 @@ def _pictures(found: list[Record]) -> None:
         status=picture.table["status"].map(frame.STATUS_WORDS),
     )
     st.dataframe(shown, hide_index=True, width="stretch")
+    exports.chart_files(picture, "audits", "Claimed ε against what was shown")

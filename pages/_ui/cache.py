@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dpgrams_core import Dataset, Release, load_dataset, run
+from dpgrams_core import Dataset, Release, load_dataset, run, score
 from dpgrams_core.comparison import ComparisonSettings, Row, compare
 from dpgrams_core.figures import DensityGrid, Slices, conditional_slices, density_grid
 from dpgrams_core.noise_curves import noise_ratios
@@ -33,6 +33,12 @@ def dataset(name: str, n: int, seed: int) -> Dataset:
 def release(method: str, name: str, n: int, data_seed: int, seed: int, options: Options) -> Release:
     """A simulated run."""
     return run(method, dataset(name, n, data_seed), seed=seed, **dict(options))
+
+
+@st.cache_resource(max_entries=400, show_spinner=False)
+def scores(method: str, name: str, n: int, data_seed: int, seed: int, options: Options) -> dict[str, float]:
+    """How good a simulated run is, against the known truth."""
+    return score(release(method, name, n, data_seed, seed, options), dataset(name, n, data_seed))
 
 
 @st.cache_resource(max_entries=40, show_spinner=False)

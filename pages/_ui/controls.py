@@ -223,7 +223,7 @@ class _Group:
             # value=None is what lets the box be emptied again.
             bounds: dict[str, Any] = {"value": None, "placeholder": "default"}
         else:
-            self._start(key, default, state.number_within(kind, 0, LARGEST_SEED))
+            self._start(key, default, state.number_within(kind, 0, LARGEST_SEED, empty=False))
             bounds = {"min_value": 0, "max_value": LARGEST_SEED}
         return st.number_input(label, step=step, key=key, help=help_text, persist_state="session", **bounds)
 

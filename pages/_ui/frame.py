@@ -42,9 +42,10 @@ def problem(error: Exception | str) -> None:
     st.error(str(error), icon=":material/error:")
 
 
-def answer(text: str) -> None:
-    """The answer to the page's question, in one large sentence (HTML made by us, values escaped)."""
+def answer(text: str) -> str:
+    """The answer to the page's question, in one large sentence (HTML made by us, values escaped); it comes back."""
     st.html(f'<p class="answer" data-testid="answer">{text}</p>')
+    return text
 
 
 def status_badge(release: Release) -> None:
@@ -66,11 +67,12 @@ def guarantee_card(release: Release, key: str = "guarantee_card") -> None:
     Two cards on one page need two keys.
     """
     guarantee = release.guarantee
+    delta = f"{guarantee.delta:.0e}" if guarantee.delta else "0"
     with st.container(border=True, key=key):
         st.markdown("**Is the guarantee real?**")
         status_badge(release)
         st.markdown(
-            f"ε = **{short(guarantee.epsilon)}**, δ = **{guarantee.delta:.0e}**, neighbours: {guarantee.neighbours}"
+            f"ε = **{short(guarantee.epsilon)}**, δ = **{delta}**, neighbours: {guarantee.neighbours}"
             + (" (one record changed, n public)" if guarantee.neighbours == "replace-one" else "")
         )
         stages = price(release.events, guarantee.delta).stages

@@ -13,7 +13,7 @@ from dpgrams_core.comparison import Row
 from dpgrams_core.figures import Chart, short
 from dpgrams_core.privacy.meaning import MARGIN, PRIORS, Belief, belief, odds_factor, one_in, percent, tiny
 from dpgrams_core.sweeps import CellResult
-from pages._ui import frame, show
+from pages._ui import exports, frame, show
 
 PAUSE = 0.4  # seconds between two drawings of a chart that fills in
 CLAIMS = {"proven": "", "as published": "claims ", "nominal": "claims ", "none": ""}
@@ -50,7 +50,9 @@ def beliefs(after: Belief, epsilon: float, delta: float) -> None:
         f"most {tiny(after.excess)}. Not promised: that nobody learns about you from the records of others."
     )
     with st.expander("Table", key="beliefs_table"):
-        st.dataframe(_belief_table(epsilon, delta), hide_index=True, width="stretch")
+        table = _belief_table(epsilon, delta)
+        st.dataframe(table, hide_index=True, width="stretch")
+        exports.download(exports.table_file(table, "beliefs"), "beliefs_csv")
 
 
 def _belief_table(epsilon: float, delta: float) -> pd.DataFrame:

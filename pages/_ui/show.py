@@ -8,23 +8,25 @@ from collections.abc import Callable, Iterable
 import streamlit as st
 
 from dpgrams_core.figures import Chart
+from pages._ui import exports
 
 CONFIG = {"displaylogo": False, "toImageButtonOptions": {"scale": 2}}
 
 
 def chart(picture: Chart, key: str, title: str = "") -> None:
-    """A chart, its sentence, and its table folded under it."""
+    """A chart, its sentence, and its table and files folded under it."""
     if title:
         st.subheader(title)
     st.plotly_chart(picture.figure, key=f"{key}_chart", config=CONFIG, alt=picture.sentence)
     st.caption(picture.sentence)
-    table(picture, key)
+    table(picture, key, title)
 
 
-def table(picture: Chart, key: str) -> None:
-    """The numbers of a chart."""
-    with st.expander("Table", key=f"{key}_table"):
+def table(picture: Chart, key: str, title: str = "") -> None:
+    """The numbers of a chart, and its files."""
+    with st.expander("Table and downloads", key=f"{key}_table"):
         st.dataframe(picture.table, hide_index=True, width="stretch")
+        exports.chart_files(picture, key, title)
 
 
 def wanted(key: str, label: str, n: int, limit: int) -> bool:

@@ -43,11 +43,11 @@ def one_of_these(values: tuple[Any, ...] | list[Any]) -> Callable[[str], Any]:
     return parse
 
 
-def number_within(kind: type, low: float, high: float) -> Callable[[str], Any]:
-    """A parser for a number in a range; an empty text means no value."""
+def number_within(kind: type, low: float, high: float, empty: bool = True) -> Callable[[str], Any]:
+    """A parser for a number in a range; an empty text means no value, where there may be none."""
 
     def parse(text: str) -> Any:
-        if text == "":
+        if text == "" and empty:
             return None
         value = kind(text)
         if not low <= value <= high:
@@ -63,7 +63,10 @@ def text_of(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)  # a link must give the same number back
+    return str(value)
 
 
 def write_url(keys: list[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from dpgrams_core import Dataset, SpecError, load_dataset, run, score
 from dpgrams_core.methods.dp_grams_c import SPREAD_CANDIDATES, public_candidates
-from dpgrams_core.methods.functional_c import weighted_centres
+from dpgrams_core.methods.functional_c import released_centres, towards_peaks
 from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
 
 CENTRES = np.array([[-2.0, -2.0], [2.0, 2.0], [2.0, -2.0]])
@@ -83,12 +83,36 @@ def test_a_fitted_representation_is_said(seed):
         assert data.representation_caveats
 
 
-def test_weights_below_the_noise_do_not_count(rng):
+def test_centres_are_read_off_the_release_alone(rng):
     points = np.concatenate([rng.normal(centre, 0.4, (300, 2)) for centre in CENTRES])
     box = np.array([[-4.0, 4.0], [-4.0, 4.0]])
     exact = coefficients(points, box_bases(box, 0.6))
     surface = ReleasedSurface(exact + 5.0 * rng.standard_normal(exact.shape), box, 0.6, 5.0, len(points))
-    assert matched(weighted_centres(surface, 3)).max() < 0.4
+    found = released_centres(surface, 3)
+    assert matched(found).max() < 0.4
+    np.testing.assert_array_equal(found, released_centres(surface, 3))
+
+
+def test_more_clusters_than_the_release_shows_are_refused(rng):
+    box = np.array([[-4.0, 4.0], [-4.0, 4.0]])
+    wide = 3.0  # some places of its coarse grid only
+    exact = coefficients(rng.normal(0.0, 0.1, (500, 2)), box_bases(box, wide))
+    surface = ReleasedSurface(exact, box, wide, 1e-3, 500)
+    with pytest.raises(SpecError, match="n_clusters = 100 .* the release shows only"):
+        released_centres(surface, 100)
+
+
+def test_centres_move_to_the_peak_of_a_lopsided_cluster(rng):
+    places = np.concatenate([rng.normal(0.0, 0.2, (900, 2)), rng.normal([2.0, 0.0], 0.2, (100, 2))])
+    moved = towards_peaks(places.mean(axis=0, keepdims=True), places, np.ones(1_000), 0.5)
+    assert abs(moved[0, 0]) < abs(places[:, 0].mean())
+    far = towards_peaks(np.array([[60.0, 0.0]]), places, np.ones(1_000), 0.5)
+    assert np.isfinite(far).all()
+
+
+def test_public_candidates_beyond_the_box_stand_at_its_edge(blobs):
+    own = Dataset(name="own", kind="clusters", points=blobs.points, box=blobs.box, candidates=[(9.0, 0.0), (0.0, -9.0)])
+    assert public_candidates(own, None) == ((4.0, 0.0), (0.0, -4.0))
 
 
 @pytest.mark.parametrize("method", ["functional_c", "dp_grams_c"])

@@ -78,15 +78,15 @@ def test_sweep_prints_a_table_and_counts_on_standard_error(capsys):
 
 
 def test_a_sweep_that_is_interrupted_prints_what_it_has(capsys, monkeypatch):
-    from dpgrams_core import __main__ as module
+    from dpgrams_core import commands_sweep as module
 
-    right = module.stream_cells
+    right = module.stream_partial
 
-    def interrupted(cells, executor):
-        yield next(right(cells, executor))
+    def interrupted(*args, **options):
+        yield next(right(*args, **options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "stream_cells", interrupted)
+    monkeypatch.setattr(module, "stream_partial", interrupted)
     words = ["sweep", "four_corners", "dp_grams", "--n", "60", "--epsilon", "0.5", "2", "--runs", "1"]
     assert main([*words, "--executor", "serial"]) == 0
     out, err = capsys.readouterr()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpgrams_core import SpecError, load_dataset, run, score, sweep
+from dpgrams_core import SpecError, cells, executors, load_dataset, run, score, sweep, sweep_plan
 from dpgrams_core import sweeps as module
-from dpgrams_core.sweeps import data_seed, derived_seed, plan_cells, run_cell, stream_cells, tidy
+from dpgrams_core.sweeps import data_seed, derived_seed, plan_cells, run_cell, stream_cells, stream_partial, tidy
 
 BOTH = ["dp_grams", "mean_shift"]
 
@@ -30,9 +31,9 @@ def test_processes_give_what_the_serial_sweep_gives(seed):
 
 
 def test_all_methods_and_all_budgets_see_the_same_draws(seed):
-    cells = plan_cells(BOTH, "four_corners", n=[60, 80], epsilon=[0.5, 2.0], runs=3, seed=seed)
-    seeds = {(cell.n, number): set() for cell in cells for number in range(3)}
-    for cell in cells:
+    planned = plan_cells(BOTH, "four_corners", n=[60, 80], epsilon=[0.5, 2.0], runs=3, seed=seed)
+    seeds = {(cell.n, number): set() for cell in planned for number in range(3)}
+    for cell in planned:
         for number in range(3):
             seeds[cell.n, number].add(data_seed(cell, number))
     assert all(len(shared) == 1 for shared in seeds.values())
@@ -89,7 +90,7 @@ def test_one_failing_run_does_not_cost_the_others(monkeypatch, seed):
     # The middle run of three breaks, in the way that numerical code breaks.
     (cell,) = plan_cells("dp_grams", "four_corners", n=[60], epsilon=[1.0], runs=3, seed=seed)
     whole = run_cell(cell)
-    calls, right = [], module.run
+    calls, right = [], cells.run
 
     def breaking(*args, **options):
         calls.append(1)
@@ -97,24 +98,25 @@ def test_one_failing_run_does_not_cost_the_others(monkeypatch, seed):
             raise FloatingPointError("overflow")
         return right(*args, **options)
 
-    monkeypatch.setattr(module, "run", breaking)
+    monkeypatch.setattr(cells, "run", breaking)
     broken = run_cell(cell)
     assert broken.failures == ("overflow",)
+    assert (broken.numbers, broken.failed) == ((0, 2), (1,))
     assert broken.scores["mse"] == whole.scores["mse"][::2]
 
 
 def test_closing_a_serial_stream_runs_no_further_cell(monkeypatch, seed):
     started = []
     monkeypatch.setattr(module, "run_cell", lambda cell: started.append(cell) or run_cell(cell))
-    cells = plan_cells("dp_grams", "four_corners", n=[60], epsilon=[0.5, 1.0, 2.0, 4.0], runs=1, seed=seed)
-    stream = stream_cells(cells)
+    planned = plan_cells("dp_grams", "four_corners", n=[60], epsilon=[0.5, 1.0, 2.0, 4.0], runs=1, seed=seed)
+    stream = stream_cells(planned)
     first = next(stream)
     stream.close()
-    assert started == [cells[0]]
+    assert started == [planned[0]]
     assert len(tidy([first])) == 1  # what came is kept
 
 
-def test_closing_a_stream_of_processes_cancels_the_rest_and_leaves_no_process(monkeypatch, seed):
+def test_closing_a_stream_of_processes_starts_no_more_and_leaves_no_process(monkeypatch, seed):
     submitted = []
 
     class Watched(ProcessPoolExecutor):
@@ -122,15 +124,14 @@ def test_closing_a_stream_of_processes_cancels_the_rest_and_leaves_no_process(mo
             submitted.append(super().submit(*args, **kwargs))
             return submitted[-1]
 
-    monkeypatch.setattr(module, "ProcessPoolExecutor", Watched)
-    monkeypatch.setattr(module.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", Watched)
+    monkeypatch.setattr(executors.os, "cpu_count", lambda: 1)
     epsilons = [0.1 * i for i in range(1, 101)]
-    cells = plan_cells("dp_grams", "four_corners", n=[60], epsilon=epsilons, runs=10, seed=seed)
-    stream = stream_cells(cells, "processes")
-    assert len(next(stream).scores["mse"]) == 10
+    planned = plan_cells("dp_grams", "four_corners", n=[60], epsilon=epsilons, runs=5, seed=seed)
+    stream = stream_cells(planned, "processes")
+    assert len(next(stream).scores["mse"]) == 5
     stream.close()
-    assert len(submitted) == 100
-    assert any(future.cancelled() for future in submitted)
+    assert len(submitted) == executors.WINDOW  # and not all hundred: memory is bounded
     assert all(future.done() for future in submitted)
     assert multiprocessing.active_children() == []
 
@@ -160,10 +161,16 @@ def test_no_cells_are_no_results():
         ("methods", [], "at least one"),
         ("clip_multiplier", 0, "above 0"),
         ("speed", 3, "no method of this sweep"),
+        ("epsilon", [0], "above 0"),
+        ("vary", ("epsilon", [1.0]), "a list of its own"),
+        ("vary", "clip_multiplier", "one option and its values"),
+        ("vary", {"clip_multiplier": [1], "kernel": ["gaussian"]}, "one option and its values"),
+        ("vary", (3, [1]), "the name of an option"),
     ],
 )
 def test_a_bad_sweep_is_refused_before_any_run(field, value, words, monkeypatch):
-    monkeypatch.setattr(module, "run_cell", lambda cell: pytest.fail("a cell was run"))
+    for place in (module, sweep_plan):
+        monkeypatch.setattr(place, "run_cell", lambda cell: pytest.fail("a cell was run"))
     options = {"methods": "dp_grams", "dataset": "four_corners", "n": [60], "epsilon": [1.0], "runs": 1, field: value}
     with pytest.raises(SpecError, match=words) as caught:
         sweep(**options)
@@ -186,3 +193,126 @@ def test_the_table_is_in_a_fixed_order():
     keys = list(zip(table.n, table.method, table.epsilon, strict=True))
     assert keys == sorted(keys)
     assert table[table.method == "mean_shift"].status.unique().tolist() == ["none"]
+
+
+CLIPS = ("clip_multiplier", [0.5, 1.0, 2.0])
+
+
+def test_a_varied_control_has_columns_and_shares_data_and_noise(seed):
+    planned = plan_cells(BOTH, "four_corners", n=[80], epsilon=[1.0], runs=2, seed=seed, vary=CLIPS)
+    assert [cell.value for cell in planned[:3]] == CLIPS[1]
+    assert len(planned) == 3 + 1  # mean shift has no such option
+    for number in range(2):
+        assert len({data_seed(cell, number) for cell in planned}) == 1
+        assert len({cells.noise_seed(cell, number) for cell in planned[:3]}) == 1
+    table = tidy([run_cell(cell) for cell in reversed(planned)])
+    assert table.columns[:6].tolist() == ["method", "dataset", "n", "epsilon", "varied", "value"]
+    private = table[table.method == "dp_grams"]
+    assert private.value.tolist() == CLIPS[1]
+    assert (private.varied == "clip_multiplier").all()
+    assert math.isnan(table[table.method == "mean_shift"].value.iloc[0])
+    for cell in planned[:3]:  # a varied value is the same as a fixed one
+        fixed = plan_cells("dp_grams", "four_corners", n=[80], epsilon=[1.0], runs=2, seed=seed, **dict(cell.options))
+        assert run_cell(fixed[0]).scores == run_cell(cell).scores
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("batch_size", [20, 40]),
+        ("step_size", [0.1, 0.5]),
+        ("bandwidth", [0.8, "rate"]),
+        ("kernel", ["gaussian", "gaussian4"]),
+        ("calibration", ["experiments", "theorem", "tight"]),
+    ],
+)
+def test_every_control_of_the_issue_can_be_varied(name, values):
+    table = sweep("dp_grams", "four_corners", n=[60], epsilon=[1.0], runs=1, vary={name: values})
+    assert set(table.value) == set(values)
+    assert table.failures.sum() == 0
+    assert table.mse_per_true_mode.nunique() > 1
+
+
+@pytest.mark.parametrize(
+    ("vary", "field", "words"),
+    [
+        (("speed", [1]), "speed", "no method of this sweep"),
+        (("clip_multiplier", []), "clip_multiplier", "at least one"),
+        (("clip_multiplier", [1, -1]), "clip_multiplier", "above 0"),
+        (("calibration", "tight"), "calibration", "list"),
+    ],
+)
+def test_a_bad_varied_control_is_refused(vary, field, words):
+    with pytest.raises(SpecError, match=words) as caught:
+        plan_cells("dp_grams", "four_corners", n=[60], epsilon=[1.0], vary=vary)
+    assert caught.value.field == field
+
+
+def test_a_control_cannot_be_fixed_and_varied():
+    with pytest.raises(SpecError, match="fixed value as well, 3"):
+        plan_cells("dp_grams", "four_corners", n=[60], epsilon=[1.0], vary=CLIPS, clip_multiplier=3)
+
+
+def test_a_value_given_twice_is_one_cell():
+    planned = plan_cells(["dp_grams"] * 2, "four_corners", n=[60, 60.0], epsilon=[1, 1.0], vary=("beta", [3, 3.0]))
+    assert len(planned) == 1
+
+
+def test_a_million_cells_have_to_be_confirmed():
+    grid = {"n": [50], "epsilon": [0.001 * i for i in range(1, 1001)], "runs": 20}
+    vary = ("clip_multiplier", [0.001 * i for i in range(1, 1001)])
+    with pytest.raises(
+        SpecError, match=r"cells = 1000000 .*20,000,000 runs, at least [0-9.]+ (hour|day).*confirm=True"
+    ):
+        plan_cells("dp_grams", "four_corners", vary=vary, **grid)
+    assert len(plan_cells("dp_grams", "four_corners", vary=(vary[0], vary[1][:6]), confirm=True, **grid)) == 6_000
+    with pytest.raises(SpecError, match=r"cells = 1000 .*10,000,000 runs"):
+        plan_cells("dp_grams", "four_corners", **{**grid, "runs": 10_000})
+
+
+def test_partial_results_grow_to_the_whole(seed):
+    planned = plan_cells(BOTH, "four_corners", n=[60], epsilon=[1.0], runs=7, seed=seed)
+    seen = {cell: [] for cell in planned}
+    order = []
+    for result in stream_partial(planned, piece_runs=3):
+        seen[result.cell].append(result)
+        order.append(result.cell)
+    assert order == planned * 3  # a first piece of every cell before the second of any
+    for cell, results in seen.items():
+        assert [result.ended for result in results] == [3, 6, 7]
+        assert [result.complete for result in results] == [False, False, True]
+        whole = run_cell(cell)
+        assert results[-1].scores == whole.scores
+        assert results[0].scores["mse"] == whole.scores["mse"][:3]
+        assert results[0].row()["runs"] == 3
+
+
+def test_quantiles_are_those_of_the_runs(seed):
+    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=6, seed=seed)
+    result = run_cell(cell)
+    row, values = result.row(), result.scores["mse"]
+    for share in (10, 25, 50, 75, 90):
+        assert row[f"mse_q{share}"] == pytest.approx(np.percentile(values, share))
+
+
+def test_quantiles_of_infinite_errors_are_errors_that_occurred(seed):
+    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=4, seed=seed)
+    values = (1.0, math.inf, 2.0, math.inf)
+    row = replace(run_cell(cell), scores={"mse": values}).row()
+    assert (row["mse_q25"], row["mse_q50"], row["mse_q75"]) == (1.0, 2.0, math.inf)
+    assert row["mse"] == math.inf
+
+
+def test_an_error_that_nobody_expected_is_recorded_with_its_kind(monkeypatch, seed):
+    def broken(*args, **options):
+        raise KeyError("oops")
+
+    monkeypatch.setattr(cells, "run", broken)
+    table = sweep("dp_grams", "four_corners", n=[60], epsilon=[1.0], runs=2, seed=seed)
+    assert (table.runs[0], table.failures[0], table.error[0]) == (0, 2, "KeyError: 'oops'")
+
+
+def test_pieces_of_different_cells_do_not_join(seed):
+    one, two = plan_cells(BOTH, "four_corners", n=[60], epsilon=[1.0], runs=1, seed=seed)
+    with pytest.raises(ValueError, match="different cells"):
+        cells.join(one, [run_cell(two)])

@@ -1,0 +1,274 @@
+"""Where tasks run: here, on all cores, or on a Dask cluster. The same tasks give the same results in each.
+
+Every executor streams (task, outcome) pairs as they finish and holds only a small window of tasks at a time,
+so that a million tasks need no more memory than a hundred.  A worker that dies is replaced and its tasks are
+run again; a task that keeps killing its worker comes back as ``Lost``.  Closing the stream stops the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from dpgrams_core.checks import one_of
+from dpgrams_core.errors import SpecError
+
+SWEEP_EXECUTORS = ("serial", "processes", "dask")
+DEATHS_ALLOWED = 2  # of a task that ran alone, before it is given up
+STARTS_ALLOWED = 2  # of a pool whose workers die without any task
+WINDOW = 4  # tasks in flight for each worker: the next one is there when one ends
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What comes back for a task that no worker survived, or whose result could not be brought home."""
+
+    sentence: str
+
+
+DIED = "The worker died on every try (out of memory, or stopped from outside)."
+
+
+def stream_tasks(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    executor: str | Processes = "serial",
+    scheduler: str | None = None,
+) -> Iterator[tuple[Task, Result | Lost]]:
+    """Finished tasks with their results, one by one, in any order; wrong settings are refused at once.
+
+    Parameters
+    ----------
+    function : of one task; importable by its name, and expected to record its own failures.
+    executor : "serial", "processes" (all cores, one numerical thread each) or "dask"; or a ``Processes`` that is
+        kept warm between streams.
+    scheduler : address of a Dask scheduler; without one, ``dask`` starts a cluster on this machine.
+
+    Examples
+    --------
+    >>> [result for _, result in stream_tasks(abs, [-1, 2, -3])]
+    [1, 2, 3]
+    """
+    if isinstance(executor, Processes):
+        return executor.stream(function, tasks)
+    one_of("executor", executor, SWEEP_EXECUTORS)
+    if scheduler is not None and executor != "dask":
+        raise SpecError("scheduler", scheduler, "it belongs to executor = 'dask'; leave it out here")
+    if executor == "serial":
+        return ((task, _outcome(partial(in_one_thread, function, task))) for task in tasks)
+    if executor == "processes":
+        return _own_processes(function, tasks)
+    from dpgrams_core.executors_dask import stream_dask  # late: Dask takes a second to import
+
+    return stream_dask(function, tasks, scheduler)
+
+
+def in_one_thread(function: Callable[[Task], Result], task: Task) -> Result:
+    """One numerical thread: more would fight for the cores, and could round differently."""
+    with threadpool_limits(1):
+        return function(task)
+
+
+def _own_processes(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result | Lost]]:
+    """A pool for one stream only, gone when the stream ends."""
+    with Processes() as pool:
+        yield from pool.stream(function, tasks)
+
+
+def _start_worker() -> None:
+    threadpool_limits(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who keeps what is finished
+
+
+class _Main:
+    """The real ``__main__`` while it is hidden, and by how many."""
+
+    lock = threading.Lock()
+    hiding = 0
+    real = sys.modules["__main__"]
+    blank = types.ModuleType("__main__")
+
+
+@contextmanager
+def hidden_main() -> Iterator[None]:
+    """While workers start: they need no ``__main__``, which may be a page or a script that starts a sweep itself."""
+    with _Main.lock:
+        if sys.modules["__main__"] is not _Main.blank:
+            _Main.real = sys.modules["__main__"]
+            sys.modules["__main__"] = _Main.blank
+        _Main.hiding += 1
+    try:
+        yield
+    finally:
+        with _Main.lock:
+            _Main.hiding -= 1
+            if not _Main.hiding and sys.modules["__main__"] is _Main.blank:  # a server may have set its own
+                sys.modules["__main__"] = _Main.real
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A process that starts meanwhile never sees Ctrl-C, not even while it still imports."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _WorkerProcess(SpawnProcess):
+    def start(self) -> None:
+        with hidden_main(), _interrupts_held():
+            super().start()
+
+
+class _WorkerContext(SpawnContext):  # spawn: forking a threaded server is unsafe
+    Process = _WorkerProcess
+
+
+class Processes:
+    """Worker processes, one numerical thread each, which may serve many streams (also of several threads).
+
+    Examples
+    --------
+    >>> with Processes(1) as pool:
+    ...     sorted(result for _, result in pool.stream(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or os.cpu_count() or 1
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.RLock()
+        self._closed = False
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers; what has not begun is given up."""
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def warm(self) -> None:
+        """Start all workers and let them import the engine, so that a first stream need not wait; takes seconds."""
+        seen: set[int] = set()
+        while len(seen) < self.workers:
+            seen |= {pid for _, pid in self.stream(_pid_after, [0.02] * self.workers) if isinstance(pid, int)}
+
+    def stream(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result | Lost]]:
+        """As ``stream_tasks``.
+
+        Whoever was in flight when a worker died is a suspect, and suspects run one at a time: so the task that
+        kills its worker is known for sure, and no other is given up because of it.
+        """
+        waiting = iter(tasks)
+        suspects: deque[tuple[Task, int]] = deque()
+        flying: dict[Future[Result], tuple[Task, int, ProcessPoolExecutor]] = {}
+        try:
+            while True:
+                alone = bool(suspects)
+                wanted = [suspects.popleft()] if alone else self._next_of(waiting, len(flying))
+                for task, deaths in wanted:
+                    pool, future = self._submit(function, task)
+                    flying[future] = (task, deaths, pool)
+                if not flying:
+                    return
+                ended = wait(flying, return_when=FIRST_COMPLETED).done
+                broken = {flying[future][2] for future in ended if _died(future)}
+                if broken:  # then all that was in flight there has ended as well
+                    ended = wait(flying).done
+                    self._replace(broken)
+                for future in ended:
+                    task, deaths, _ = flying.pop(future)
+                    if not _died(future):
+                        yield task, _outcome(future.result)
+                    elif alone and deaths + 1 >= DEATHS_ALLOWED:
+                        yield task, Lost(DIED)
+                    else:
+                        suspects.append((task, deaths + alone))
+        finally:
+            for future in flying:
+                future.cancel()
+
+    def _next_of(self, waiting: Iterator[Task], flying: int) -> list[tuple[Task, int]]:
+        return [(task, 0) for task in islice(waiting, WINDOW * self.workers - flying)]
+
+    def _submit(self, function: Callable[[Any], Any], task: Any) -> tuple[ProcessPoolExecutor, Future[Any]]:
+        for _ in range(STARTS_ALLOWED):
+            with self._lock:
+                if self._closed:
+                    raise RuntimeError("the pool of processes is closed")
+                if self._pool is None:
+                    context = _WorkerContext()
+                    self._pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_start_worker)
+                pool = self._pool
+                with suppress(BrokenProcessPool):  # a worker was stopped while it had nothing to do
+                    return pool, pool.submit(function, task)
+            self._replace({pool})
+        raise SpecError("executor", "processes", "its processes die as soon as they start; use 'serial' here")
+
+    def _replace(self, broken: Iterable[ProcessPoolExecutor]) -> None:
+        """A new pool for a broken one, tried with an empty task: if that dies too, the tasks are not to blame."""
+        for pool in broken:
+            with self._lock:
+                mine = self._pool is pool  # else another stream was faster
+                if mine:
+                    self._pool = None
+            pool.shutdown(wait=True, cancel_futures=True)
+            if mine and all(_died(self._tried()) for _ in range(STARTS_ALLOWED)):
+                raise SpecError("executor", "processes", "its processes die as soon as they start; use 'serial' here")
+
+    def _tried(self) -> Future[Any]:
+        pool, future = self._submit(time.sleep, 0)
+        wait([future])
+        if _died(future):
+            with self._lock:
+                self._pool = None if self._pool is pool else self._pool
+            pool.shutdown(wait=True, cancel_futures=True)
+        return future
+
+
+def _pid_after(seconds: float) -> int:
+    time.sleep(seconds)  # so that no worker takes the task of another
+    return os.getpid()
+
+
+def _died(future: Future[Any]) -> bool:
+    return future.cancelled() or isinstance(future.exception(), BrokenProcessPool)
+
+
+def _outcome(call: Callable[[], Result]) -> Result | Lost:
+    """The result of a call, or the error that nobody expected, as a sentence: one task must not stop the rest."""
+    try:
+        return call()
+    except Exception as error:
+        return Lost(f"{type(error).__name__}: {error}")

@@ -1,0 +1,316 @@
+"""Error against budget or size for several methods and sizes: panels of curves from the runs that are there so far.
+
+A cell has a method, an n and an epsilon.  One of these is the axis, one tells the panels apart and the third the
+lines of a panel.  Private lines are orange and methods without privacy blue and dashed; an n or an epsilon is a shade
+and a mark, a method a dash and a mark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from dpgrams_core.cells import Cell, CellResult
+from dpgrams_core.datasets import DATASETS
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, plain_layout, short
+from dpgrams_core.figures.tradeoff import DASHES, MARKS, method_title
+from dpgrams_core.kernels import KERNELS
+from dpgrams_core.methods import METHODS
+
+# What can be on the axis: its words, whether more is better, and whether the axis is a log scale.
+LAB_MEASURES: dict[str, dict[str, tuple[str, bool, bool]]] = {
+    "modes": {
+        "mse": ("MSE", False, True),
+        "mse_per_true_mode": ("MSE per true mode", False, True),
+        "found": ("modes found", True, False),
+        "spurious": ("spurious modes", False, False),
+    },
+    "regression": {
+        "mse": ("MSE", False, True),
+        "branch_recall": ("branch recall", True, False),
+        "coverage": ("coverage", True, False),
+    },
+    "clusters": {
+        "ari": ("ARI", True, False),
+        "nmi": ("NMI", True, False),
+        "centroid_mse": ("centroid MSE", False, True),
+    },
+}
+AXES = ("epsilon", "n", "method")
+# From light to dark; on a white and on a black page all of them can be seen.
+PRIVATE_SHADES = ("#F0A25A", "#E36C0A", "#BD5600", "#8F4100", "#F5BE8B")
+NON_PRIVATE_SHADES = ("#6BB1DD", "#2F8FCB", "#0072B2", "#00568A", "#9CCBEA")
+PLAIN_DASHES = ("dash", "dot", "dashdot")
+BAND = 0.16  # opacity of a band of one standard error
+
+Known = Mapping[Cell, CellResult]
+
+
+@dataclass(frozen=True)
+class LabLayout:
+    """Which of epsilon, n and method is on the axis, and which tells the panels apart."""
+
+    x: str
+    panel: str
+
+    @property
+    def line(self) -> str:
+        """What tells the lines of a panel apart."""
+        return next(name for name in AXES if name not in (self.x, self.panel))
+
+
+def cell_title(cell: Cell) -> str:
+    """The method of a cell as people call it, with the calibration and the kernel that make its noise.
+
+    Examples
+    --------
+    >>> from dpgrams_core.sweeps import plan_cells
+    >>> cells = plan_cells(["dp_grams", "mean_shift"], "four_corners", n=[100], epsilon=[1.0])
+    >>> [cell_title(cell) for cell in cells]
+    ['DP-GRAMS experiments', 'Mean shift']
+    """
+    options = dict(cell.options)
+    own = {item.name: item.default for item in fields(METHODS[cell.method].spec)}
+    if "calibration" in own:
+        options.setdefault("calibration", own["calibration"])
+    title = method_title(cell.method, options.items())
+    return f"{title}, {KERNELS[options['kernel']].title}" if cell.varied == "kernel" else title
+
+
+def lab_table(known: Known) -> pd.DataFrame:
+    """One row for each cell that has runs: scores with standard errors, runs, failures and status.
+
+    It is drawn again with every point that comes, so it does without the quantiles of ``CellResult.row``.
+    """
+    rows = []
+    for cell, found in known.items():
+        if found.ended:
+            row: dict[str, Any] = {"method": cell_title(cell), "n": cell.n, "epsilon": cell.epsilon}
+            for measure in found.scores:
+                row[measure], row[f"{measure}_se"] = mean_and_error(found, measure)
+            more = {"runs": len(found.seconds), "failures": len(found.failures), "status": found.status}
+            rows.append(row | more | {"error": found.failures[0] if found.failures else ""})
+    return pd.DataFrame(rows)
+
+
+def mean_and_error(found: CellResult, measure: str) -> tuple[float, float]:
+    """Mean and standard error of a score; NaN where there is none."""
+    values = found.scores.get(measure, ())
+    if not values:
+        return math.nan, math.nan
+    mean = sum(values) / len(values)
+    if len(values) < 2 or not math.isfinite(mean):
+        return mean, math.nan
+    squares = sum((value - mean) ** 2 for value in values)
+    return mean, math.sqrt(squares / (len(values) - 1) / len(values))
+
+
+def panels_of(cells: Sequence[Cell], layout: LabLayout) -> list[Any]:
+    """The values that have a panel, in order; a method without privacy is a line in every panel, never one of them."""
+    private = [cell for cell in cells if math.isfinite(cell.epsilon)] or list(cells)
+    found = dict.fromkeys(_place(cell, layout.panel) for cell in private)
+    return list(found) if layout.panel == "method" else sorted(found)
+
+
+def panel_title(value: Any, layout: LabLayout) -> str:
+    """What a panel is about."""
+    return str(value) if layout.panel == "method" else _words(layout.panel, value)
+
+
+def lab_panel(
+    known: Known,
+    cells: Sequence[Cell],
+    measure: str,
+    layout: LabLayout,
+    panel: Any,
+    *,
+    mark: float | None = None,
+    height: int = 380,
+) -> go.Figure:
+    """One panel of curves with bands of one standard error.
+
+    Parameters
+    ----------
+    known : what there is so far; ``cells`` are all that will come, so that the axes stand still meanwhile.
+    panel : one of ``panels_of``.
+    mark : a value of the axis to point at.
+
+    Examples
+    --------
+    >>> from dpgrams_core.sweeps import plan_cells, run_cell
+    >>> cells = plan_cells(["functional", "mean_shift"], "four_corners", n=[200], epsilon=[1.0, 5.0], runs=2)
+    >>> layout = LabLayout("epsilon", "method")
+    >>> panels_of(cells, layout)
+    ['Functional release']
+    >>> figure = lab_panel({cell: run_cell(cell) for cell in cells}, cells, "mse", layout, "Functional release")
+    >>> [trace.name for trace in figure.data if trace.showlegend]
+    ['n = 200', 'mean shift, n = 200']
+    """
+    words, better, log = measure_words(cells, measure)
+    ticks = sorted({_place(cell, layout.x) for cell in cells if math.isfinite(_place(cell, layout.x))})
+    ends = (ticks[0] / 1.2, ticks[-1] * 1.2)
+    figure = go.Figure()
+    for line in _lines(cells, layout, panel):
+        for trace in _traces(line, known, measure, layout, ends, log):
+            figure.add_trace(trace)
+    figure.update_xaxes(
+        type="log",
+        title="ε (stronger privacy on the left)" if layout.x == "epsilon" else "records, n",
+        range=[math.log10(value) for value in ends],
+        tickvals=ticks,
+        ticktext=[f"{value:g}" if layout.x == "epsilon" else f"{value:,}" for value in ticks],
+    )
+    if mark is not None and ends[0] <= mark <= ends[1]:
+        figure.add_vline(x=mark, line={"color": PRIVATE, "width": 1, "dash": "dot"})
+    figure.update_yaxes(title=f"{words} ({'more' if better else 'less'} is better)", **_scale(known, measure, log))
+    plain_layout(figure, height)
+    figure.update_layout(legend={"font": {"size": 12}, "entrywidth": 0})
+    return figure
+
+
+def measure_words(cells: Sequence[Cell], measure: str) -> tuple[str, bool, bool]:
+    """The words of a measure, whether more is better, and whether it has a log axis."""
+    return LAB_MEASURES[DATASETS[cells[0].dataset].kind][measure]
+
+
+@dataclass(frozen=True)
+class _Line:
+    name: str
+    cells: tuple[Cell, ...]
+    private: bool
+    colour: str
+    dash: str
+    symbol: str
+
+
+def _lines(cells: Sequence[Cell], layout: LabLayout, panel: Any) -> list[_Line]:
+    private = [cell for cell in cells if math.isfinite(cell.epsilon)]
+    plain = [cell for cell in cells if not math.isfinite(cell.epsilon)]
+    names = list(dict.fromkeys(_place(cell, layout.line) for cell in private or plain))
+    if layout.line != "method":
+        names.sort()
+    baselines = list(dict.fromkeys(map(cell_title, plain)))
+    lines = []
+    for place, name in enumerate(names):
+        mine = tuple(c for c in private if _place(c, layout.line) == name and _place(c, layout.panel) == panel)
+        if mine:
+            lines.append(_private_line(place, name, mine, layout))
+    for baseline in baselines:
+        mine = tuple(c for c in plain if cell_title(c) == baseline and (layout.panel != "n" or c.n == panel))
+        lines += _plain_lines(baseline, mine, layout, names, baselines.index(baseline))
+    return lines
+
+
+def _private_line(place: int, name: Any, cells: tuple[Cell, ...], layout: LabLayout) -> _Line:
+    if layout.line == "method":
+        opened = "-open" if place % 2 else ""
+        return _Line(str(name), cells, True, PRIVATE, DASHES[(2 * place) % 5], MARKS[place % 5] + opened)
+    return _Line(_words(layout.line, name), cells, True, PRIVATE_SHADES[place % 5], "solid", MARKS[place % 5])
+
+
+def _plain_lines(
+    title: str, cells: tuple[Cell, ...], layout: LabLayout, names: Sequence[Any], number: int
+) -> list[_Line]:
+    """A method without privacy: one line, or one for each n where n tells the lines apart."""
+    dash, text = PLAIN_DASHES[number % 3], in_a_text(title)
+    if layout.line == "n":
+        return [
+            _Line(
+                f"{text}, {_words('n', cell.n)}",
+                (cell,),
+                False,
+                NON_PRIVATE_SHADES[names.index(cell.n) % 5],
+                dash,
+                MARKS[names.index(cell.n) % 5],
+            )
+            for cell in cells
+        ]
+    return [_Line(text, cells, False, NON_PRIVATE, dash, MARKS[number % 5])] if cells else []
+
+
+def _traces(
+    line: _Line, known: Known, measure: str, layout: LabLayout, ends: tuple[float, float], log: bool
+) -> Iterable[go.Scatter]:
+    found = [(cell, known[cell]) for cell in line.cells if cell in known and known[cell].scores.get(measure)]
+    if not found:
+        return
+    found.sort(key=lambda pair: _place(pair[0], layout.x))
+    x = [_place(cell, layout.x) for cell, _ in found]
+    points = [mean_and_error(result, measure) for _, result in found]
+    y = [mean if math.isfinite(mean) else None for mean, _ in points]  # nothing released: a gap
+    spread = [error if math.isfinite(error) else 0.0 for _, error in points]
+    hover = [
+        f"{len(result.seconds)} runs, standard error {short(error)}"
+        for (_, result), (_, error) in zip(found, points, strict=True)
+    ]
+    if not math.isfinite(x[0]):  # without privacy: the same at every ε
+        x, y, spread, hover = list(ends), y * 2, spread * 2, hover * 2
+    yield _band(line, x, y, spread, log)
+    yield go.Scatter(
+        x=x,
+        y=y,
+        mode="lines+markers",
+        name=line.name,
+        legendgroup=line.name,
+        showlegend=True,
+        cliponaxis=False,
+        line={"color": line.colour, "dash": line.dash, "width": 2},
+        marker={"symbol": line.symbol, "size": 8, "color": line.colour, "line": {"width": 2, "color": line.colour}},
+        error_y={"type": "data", "array": spread, "thickness": 1.5, "width": 4} if len(x) == 1 else None,
+        customdata=hover,
+        hovertemplate=f"{line.name}: %{{y:.3g}} (%{{customdata}})<extra></extra>",
+    )
+
+
+def _band(line: _Line, x: Sequence[float], y: Sequence[float | None], spread: Sequence[float], log: bool) -> go.Scatter:
+    """Mean plus and minus one standard error; on a log axis the lower edge stays above zero."""
+    places = [(a, b, c) for a, b, c in zip(x, y, spread, strict=True) if b is not None]
+    upper = [b + c for _, b, c in places]
+    lower = [max(b - c, b / 10) if log else b - c for _, b, c in places]
+    red, green, blue = (int(line.colour[k : k + 2], 16) for k in (1, 3, 5))
+    return go.Scatter(
+        x=[a for a, _, _ in places] + [a for a, _, _ in reversed(places)],
+        y=upper + lower[::-1],
+        fill="toself",
+        fillcolor=f"rgba({red},{green},{blue},{BAND})",
+        line={"width": 0},
+        mode="lines",
+        legendgroup=line.name,
+        showlegend=False,
+        hoverinfo="skip",
+    )
+
+
+def _scale(known: Known, measure: str, log: bool) -> dict[str, Any]:
+    """One scale for all panels, at whole decades or halves of them, so that it seldom moves while points come."""
+    means = [mean_and_error(found, measure)[0] for found in known.values()]
+    values = [mean for mean in means if math.isfinite(mean)]
+    if not log:
+        return {"range": [min([0.0, *values]), max([1.0, *values]) * 1.05]}
+    positive = [value for value in values if value > 0]
+    if not positive:
+        return {"type": "log", "tickformat": ".4~g"}
+    low, high = math.floor(2 * math.log10(min(positive)) - 0.2) / 2, math.ceil(2 * math.log10(max(positive)) + 0.2) / 2
+    return {"type": "log", "tickformat": ".4~g", "range": [low, high], "dtick": "D2" if high - low < 2 else 1}
+
+
+def _place(cell: Cell, axis: str) -> Any:
+    return cell_title(cell) if axis == "method" else getattr(cell, axis)
+
+
+def _words(axis: str, value: Any) -> str:
+    return f"n = {value:,}" if axis == "n" else f"ε = {value:g}" if axis == "epsilon" else str(value)
+
+
+def in_a_text(title: str) -> str:
+    """A title within a sentence: "mean shift" but "LOWESS".
+
+    >>> in_a_text("Functional release"), in_a_text("DP-GRAMS tight")
+    ('functional release', 'DP-GRAMS tight')
+    """
+    return title[:1].lower() + title[1:] if title[1:2].islower() else title

@@ -1,0 +1,269 @@
+"""The budget ledger: what was spent on each data set, durable, and never less than what was drawn.
+
+A charge is one row of an SQLite file, written and synced to the disk *before* the noise is drawn.  Checking the cap
+and writing the charge are one transaction that holds the file's write lock (``BEGIN IMMEDIATE``), so tabs, threads
+and processes cannot overspend together.  The journal mode is DELETE with ``synchronous = EXTRA``: a commit returns
+only when the data, the journal and the removal of the journal are on the disk.  (WAL is faster and, with FULL, as
+durable, but leaves recent charges in a second file, which gets lost when someone copies or moves the ledger.)  Charges
+are never deleted or changed: triggers in the file refuse it.  A charge whose draw was cut short still counts.
+
+The cap is on the *sum* of ε and the sum of δ (basic composition): always valid, also when the next release is chosen
+after seeing the last.  The tight total is shown beside it (composition.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import hmac
+import io
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from dpgrams_core.checks import between, finite, positive
+from dpgrams_core.errors import BudgetError
+from dpgrams_core.privacy.accounting import price
+from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json, exact_amount
+from dpgrams_core.privacy.events import Event
+from dpgrams_core.privacy.ledger_file import read_or_make_key, set_up
+
+BLIND_SPOT = (
+    "The ledger knows a table by its numbers, in any order of rows and columns. It cannot see that another file holds "
+    "the same people: a changed, added or removed row or column is a new data set to it, and so is another ledger."
+)
+WAIT_SECONDS = 60.0
+_CHARGE_COLUMNS = "id, account, charges.at, description, epsilon, delta, status, events, draws.at IS NOT NULL"
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One row of the ledger. ``drawn`` says that the release was finished; a charge counts whether or not it was."""
+
+    id: int
+    account: str
+    at: str
+    description: str
+    epsilon: float
+    delta: float
+    status: str
+    events: tuple[Event, ...]
+    drawn: bool
+
+
+@dataclass(frozen=True)
+class Account:
+    """The state of one data set's budget."""
+
+    account: str
+    cap_epsilon: float
+    cap_delta: float
+    left_epsilon: float
+    left_delta: float
+    totals: Totals
+
+
+class Ledger:
+    """A ledger in one file, with its key in a second one beside it (``<path>.key``, readable by its owner only).
+
+    An account is named by a keyed hash (HMAC-SHA256) of the data set's content, so that the file alone does not even
+    let a guess of the data be checked.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite3")
+    >>> account = ledger.account_of(b"digest of the content")
+    >>> ledger.open_account(account, cap_epsilon=1.0, cap_delta=1e-5)
+    >>> charge = ledger.charge(account, (), epsilon=0.75, delta=1e-6, status="nominal", description="an example")
+    >>> ledger.account(account).left_epsilon
+    0.25
+    >>> ledger.charge(account, (), epsilon=0.75, delta=1e-6, status="nominal", description="another")
+    Traceback (most recent call last):
+    ...
+    dpgrams_core.errors.BudgetError: This would spend ε = 0.75 and δ = 1e-06, and of the cap of ε = 1 and δ = 1e-05 \
+there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was drawn.
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).expanduser()
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._key = read_or_make_key(self.path)
+            with self._transaction() as connection:
+                set_up(connection, self.path, self.account_of(b"the seal of this ledger"))
+        except (OSError, sqlite3.Error):
+            raise BudgetError(
+                "The ledger could not be opened, so nothing can be released. Check its place (DPGRAMS_LEDGER) and that "
+                "it may be written."
+            ) from None
+
+    def account_of(self, content: bytes) -> str:
+        """The name of the account of a data set, from the digest of its content."""
+        return hmac.new(self._key, content, hashlib.sha256).hexdigest()
+
+    def open_account(self, account: str, *, cap_epsilon: float, cap_delta: float) -> None:
+        """Open an account with its cap, once: where it is open already, the cap that it has stays."""
+        caps = positive("cap_epsilon", cap_epsilon), between("cap_delta", cap_delta, 0, 1)
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO accounts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", (account, *map(repr, caps), _now())
+            )
+
+    def check_room(self, account: str, *, epsilon: float, delta: float) -> None:
+        """Raise the ``BudgetError`` that a charge would meet now, and charge nothing; another one may come between."""
+        with self._reading() as connection:
+            _refuse_beyond(connection, account, epsilon, delta)
+
+    def charge(
+        self, account: str, events: tuple[Event, ...], *, epsilon: float, delta: float, status: str, description: str
+    ) -> Charge:
+        """Write a charge, or raise a ``BudgetError`` where the cap does not allow it; on return it is on the disk.
+
+        Parameters
+        ----------
+        account : from ``account_of``, opened before.
+        events : what will run, for the tight total; empty where the mechanism cannot be described.
+        epsilon, delta : what is charged; the events must not cost more.
+        status : of the guarantee: "proven", "as published" or "nominal".
+        description : public words, such as the method and the columns.
+        """
+        epsilon, delta = positive("epsilon", epsilon), finite("delta", delta)
+        if not 0 <= delta < 1:
+            raise ValueError("delta must be at least 0 and below 1; nothing was charged")
+        if events and price(events, delta or 1e-300).epsilon > epsilon * (1 + 1e-6):
+            raise ValueError("the events cost more than what is charged; nothing was charged")
+        with self._transaction() as connection:
+            _refuse_beyond(connection, account, epsilon, delta)
+            values = (account, _now(), description, repr(epsilon), repr(delta), status, events_to_json(events))
+            row = connection.execute(
+                "INSERT INTO charges (account, at, description, epsilon, delta, status, events) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
+            number = row.lastrowid
+            assert number is not None
+        return Charge(number, account, values[1], description, epsilon, delta, status, events, drawn=False)
+
+    def confirm(self, charge: Charge) -> None:
+        """Note that the release of a charge was finished, for the reader of the ledger; no total depends on it."""
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
+
+    def charges(self, account: str | None = None) -> list[Charge]:
+        """All charges of one account, or of all, in the order in which they were made."""
+        query = f"SELECT {_CHARGE_COLUMNS} FROM charges LEFT JOIN draws ON draws.charge = charges.id"
+        with self._reading() as connection:
+            if account is None:
+                rows = connection.execute(query + " ORDER BY id").fetchall()
+            else:
+                rows = connection.execute(query + " WHERE account = ? ORDER BY id", (account,)).fetchall()
+        return [
+            Charge(number, name, at, text, float(epsilon), float(delta), status, events_from_json(events), bool(drawn))
+            for number, name, at, text, epsilon, delta, status, events, drawn in rows
+        ]
+
+    def account(self, account: str) -> Account:
+        """Cap, totals and what is left of one account."""
+        with self._reading() as connection:
+            caps, spent = _state(connection, account)
+        left = [float(cap - used) for cap, used in zip(caps, spent, strict=True)]  # a charge never passes the cap
+        return Account(account, float(caps[0]), float(caps[1]), left[0], left[1], self.totals(account))
+
+    def totals(self, account: str) -> Totals:
+        """The sum of all charges of an account and their tight composition, side by side."""
+        return compose([Spent(row.epsilon, row.delta, row.status, row.events) for row in self.charges(account)])
+
+    def export(self, account: str | None = None) -> list[dict[str, object]]:
+        """The charges as plain rows; accounts are keyed hashes, so no secret is in them."""
+        return [
+            {
+                "charge": row.id,
+                "data set": row.account,
+                "time": row.at,
+                "release": row.description,
+                "epsilon": row.epsilon,
+                "delta": row.delta,
+                "status": row.status,
+                "finished": row.drawn,
+                "events": events_to_json(row.events),
+            }
+            for row in self.charges(account)
+        ]
+
+    def export_csv(self, account: str | None = None) -> str:
+        """The same as CSV text."""
+        names = ("charge", "data set", "time", "release", "epsilon", "delta", "status", "finished", "events")
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.export(account))
+        return text.getvalue()
+
+    def _connection(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """The write lock of the file for the length of a block: committed and synced at its end, undone on an error."""
+        try:
+            with closing(self._connection()) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            raise _unusable(error) from None
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(self._connection()) as connection:
+                yield connection
+        except sqlite3.DatabaseError as error:
+            raise _unusable(error) from None
+
+
+def _unusable(error: sqlite3.DatabaseError) -> BudgetError:
+    why = "is busy" if "locked" in str(error) or "busy" in str(error) else "cannot be written or read"
+    return BudgetError(f"The ledger {why}. Nothing was drawn; try again, or check the disk that it is on.")
+
+
+def _state(connection: sqlite3.Connection, account: str) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """(cap, spent) of an account, each as ε and δ."""
+    caps = connection.execute("SELECT cap_epsilon, cap_delta FROM accounts WHERE account = ?", (account,)).fetchone()
+    if caps is None:
+        raise BudgetError("This data set has no account in the ledger yet. Open one with a cap first.")
+    rows = connection.execute("SELECT epsilon, delta FROM charges WHERE account = ?", (account,)).fetchall()
+    spent = tuple(sum((Fraction(row[part]) for row in rows), Fraction(0)) for part in (0, 1))
+    return tuple(Fraction(cap) for cap in caps), spent
+
+
+def _refuse_beyond(connection: sqlite3.Connection, account: str, epsilon: float, delta: float) -> None:
+    """Refuse an amount that does not fit under the cap."""
+    caps, spent = _state(connection, account)
+    left = [cap - used for cap, used in zip(caps, spent, strict=True)]
+    if exact_amount(epsilon) > left[0] or exact_amount(delta) > left[1]:
+        raise BudgetError(
+            f"This would spend ε = {epsilon:g} and δ = {delta:g}, and of the cap of ε = {float(caps[0]):g} and "
+            f"δ = {float(caps[1]):g} there are ε = {float(left[0]):g} and δ = {float(left[1]):g} left. Nothing was "
+            "charged and nothing was drawn."
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,80 @@
+"""The two files of a ledger: its tables, and its secret key, made once from the operating system's entropy."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import tempfile
+from pathlib import Path
+
+from dpgrams_core.errors import BudgetError
+
+KEY_BYTES = 32
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE seal (mark TEXT NOT NULL);
+CREATE TABLE accounts (
+    account TEXT PRIMARY KEY, cap_epsilon TEXT NOT NULL, cap_delta TEXT NOT NULL, opened TEXT NOT NULL);
+CREATE TABLE charges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT NOT NULL REFERENCES accounts, at TEXT NOT NULL,
+    description TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, status TEXT NOT NULL, events TEXT NOT NULL);
+CREATE TABLE draws (charge INTEGER PRIMARY KEY REFERENCES charges, at TEXT NOT NULL);
+CREATE TRIGGER charges_stay BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
+CREATE TRIGGER charges_hold BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never changed'); END;
+CREATE TRIGGER accounts_stay BEFORE DELETE ON accounts BEGIN SELECT RAISE(ABORT, 'an account is never deleted'); END;
+CREATE TRIGGER accounts_hold BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'a cap is never changed'); END;
+"""
+
+
+def set_up(connection: sqlite3.Connection, path: Path, seal: str) -> None:
+    """Make the tables in a new file; refuse a file of another version or made with another key."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0 and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        for statement in _SCHEMA.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute("INSERT INTO seal VALUES (?)", (seal,))
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        os.chmod(path, 0o600)
+    elif version != _VERSION:
+        raise BudgetError("The ledger's file is not one that this version knows. Set DPGRAMS_LEDGER to another place.")
+    elif connection.execute("SELECT mark FROM seal").fetchall() != [(seal,)]:
+        raise BudgetError(
+            "The ledger and its key file do not belong together, so spent budgets would not be found again. Put "
+            "back the key file that was made with it."
+        )
+
+
+def read_or_make_key(path: Path) -> bytes:
+    """The ledger's key: made once, never replaced, since a new key would forget what was spent."""
+    place = path.with_name(path.name + ".key")
+    if not place.exists():
+        if path.is_file() and path.stat().st_size:
+            raise BudgetError(
+                "The ledger is there and its key file is not, so spent budgets would not be found again. Put back the "
+                "key file that was made with it."
+            )
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=place.name, delete=False) as file:  # mode 0600
+            file.write(secrets.token_bytes(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(file.name, place)  # of several processes one wins, and all read its key
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(file.name)
+        _sync_folder(path.parent)
+    key = place.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise BudgetError("The ledger's key file is damaged. Put back a copy of it.")
+    return key
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

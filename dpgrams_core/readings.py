@@ -1,0 +1,133 @@
+"""What can be read off a release again and again, for free: everything here sees the release and never a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from dpgrams_core.bandwidths import REFERENCE_SPREAD, mean_side
+from dpgrams_core.bumps import find_bumps
+from dpgrams_core.checks import positive, whole
+from dpgrams_core.errors import DataError
+from dpgrams_core.fourier import error_scale, noise_ceiling, public_points
+from dpgrams_core.measures import likely_places
+from dpgrams_core.merging import radius_groups
+from dpgrams_core.methods.functional_c import released_centres
+from dpgrams_core.methods.functional_sketch import find_sketch_bumps
+from dpgrams_core.results import Release
+from dpgrams_core.sketches import ReleasedSketch
+from dpgrams_core.surfaces import ReleasedSurface
+
+Array = np.ndarray
+Surface = ReleasedSurface | ReleasedSketch
+CLIMBS = 400  # places that climbs begin at: the highest of many public ones
+PLACES = 6_000
+STEPS = 60
+FOUND_WITHIN = 0.05  # of a side of the box, as a mean over the columns
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Places (k, d) in the box of the release, how far each stands above the noise, and shares of the records."""
+
+    places: Array
+    significance: Array | None = None
+    shares: Array | None = None
+
+
+def released_modes(release: Release, factor: float = 1.0, count: int | None = None) -> Reading:
+    """The modes of a release, smoothed by a factor of at least 1 and cut to a count.
+
+    Without smoothing they are those of the method: all that stand above the noise, or the ``count`` likeliest.
+    With it they are the peaks of the smoothed release that noise alone would hardly reach, the ``count`` highest.
+
+    Examples
+    --------
+    >>> from dpgrams_core import load_dataset, run
+    >>> release = run("functional", load_dataset("four_corners", n=5000, seed=0), seed=0)
+    >>> len(released_modes(release).places), len(released_modes(release, 1.5, count=2).places)
+    (4, 2)
+    """
+    surface = release.surface
+    if surface is None or (positive("factor", factor) == 1 and count is None):
+        return _strongest(Reading(release.modes, release.significance), count)
+    if factor > 1:
+        return _strongest(_peaks(surface, factor * surface.bandwidth), count)
+    spread = REFERENCE_SPREAD * mean_side(surface.box)
+    if isinstance(surface, ReleasedSketch):
+        bumps, significance = find_sketch_bumps(surface, count, spread)
+        return _strongest(Reading(bumps.centres, significance), count)
+    found = find_bumps(surface, count, spread)
+    return _strongest(Reading(found.centres, found.significance), count)
+
+
+def released_clusters(release: Release, count: int) -> Reading:
+    """``count`` cluster centres of a release, and the likeliest share of the records nearest to each, largest first."""
+    if release.surface is None:
+        raise DataError("This release has no surface, so no clusters can be read off it.")
+    centres = released_centres(release.surface, whole("count", count, 1, 40))
+    places, weights = likely_places(release.surface)
+    nearest = KDTree(centres).query(places)[1]
+    shares = np.bincount(nearest, weights=weights, minlength=len(centres)) / weights.sum()
+    order = np.argsort(-shares, kind="stable")
+    return Reading(centres[order], shares=shares[order])
+
+
+def agreement(truth: Array, found: Array, box: Array) -> tuple[float, float, float]:
+    """(share of the true places that are found, found places that are none, typical error) of two sets of places.
+
+    A place is found where one of the other set lies within ``FOUND_WITHIN`` of a side of the box (root mean square over
+    the columns); the error is the median of these distances over what was found, as a share of a side.
+
+    >>> agreement(np.array([[1.0], [9.0]]), np.array([[1.1], [5.0]]), np.array([[0.0, 10.0]]))
+    (0.5, 1.0, 0.01)
+    """
+    if len(found) == 0:
+        return 0.0, 0.0, float("nan")
+    sides = box[:, 1] - box[:, 0]
+    scale = sides * np.sqrt(len(sides))
+    to_found = KDTree(found / scale).query(truth / scale)[0]
+    to_truth = KDTree(truth / scale).query(found / scale)[0]
+    near = to_found[to_found <= FOUND_WITHIN]
+    error = round(float(np.median(near)), 12) if len(near) else float("nan")
+    return len(near) / len(truth), float((to_truth > FOUND_WITHIN).sum()), error
+
+
+def climb_smoothed(surface: Surface, starts: Array, width: float, steps: int) -> Array:
+    """Paths (steps + 1, k, d) of mean shift on a release smoothed to a width, at most a width a step."""
+    path = [starts]
+    floor = surface.noise_at(starts, width)
+    for _ in range(steps):
+        value, gradient, _ = surface.heat(path[-1], width)
+        step = gradient * (width**2 / np.maximum(value, floor))[:, None]
+        size = np.linalg.norm(step, axis=1, keepdims=True)
+        path.append(path[-1] + step * np.minimum(1.0, width / np.maximum(size, 1e-300)))
+    return np.stack(path)
+
+
+def _peaks(surface: Surface, width: float) -> Reading:
+    """Peaks inside the box of the release smoothed to ``width`` that stand above what noise alone reaches."""
+    places = public_points(surface.box, PLACES)
+    values = surface.value(places, width)
+    best = places[np.argsort(-values)[:CLIMBS]]
+    ends = climb_smoothed(surface, best, width, STEPS)[-1]
+    groups = radius_groups(ends, 0.5 * width)
+    heights = surface.value(ends, width)
+    tops = np.array([np.flatnonzero(groups == group)[np.argmax(heights[groups == group])] for group in set(groups)])
+    noise = surface.noise_at(ends, width)
+    if isinstance(surface, ReleasedSketch):  # the error of its kernel must not become a mode
+        noise = np.full(len(ends), error_scale(values, float(noise[0]), surface.box, width, surface.blocks))
+    significance = heights / noise
+    inside = ((ends >= surface.box[:, 0]) & (ends <= surface.box[:, 1])).all(axis=1)
+    kept = tops[(significance[tops] > noise_ceiling(surface.box, width)) & inside[tops]]
+    return Reading(ends[kept], significance[kept])
+
+
+def _strongest(reading: Reading, count: int | None) -> Reading:
+    """The places in the order of their height, at most ``count`` of them."""
+    if reading.significance is None:
+        return Reading(reading.places[:count])
+    order = np.argsort(-reading.significance, kind="stable")[:count]
+    return Reading(reading.places[order], reading.significance[order])

@@ -1,0 +1,126 @@
+"""A sweep on the screen while it runs: progress, time left, stop and continue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from dpgrams_core.cells import Cell, CellResult
+from dpgrams_core.progress import time_words
+from pages._ui import frame
+from pages._ui.tradeoff_controls import SLOW_DATA
+from pages._ui.tradeoff_runs import Job, jobs, load_shipped, memory, seconds_left, sweep_steps, visitor, workers
+
+GOING = "_lab_going"  # whether this visitor lets sweeps run; Stop and Continue change it
+AGREED = "_lab_agreed"  # the long sweep that this visitor has started
+WATCHED = "_lab_watched"  # the job that this visitor waits for
+BEFORE = "_lab_before"  # what there was of it when it started
+REFRESH_SECONDS, SLOW_REFRESH_SECONDS, MANY_CELLS = 0.7, 3.0, 300
+QUICK_RUNS, QUICK_N = 3_000, 20_000  # a sweep of at most these starts by itself
+
+Known = dict[Cell, CellResult]
+
+
+def known_results(cells: Sequence[Cell]) -> Known:
+    """What is there of some cells: from the tables that come with the project, and from the runs of this server."""
+    kept = memory()
+    return {cell: kept.finished(cell) for cell in cells}
+
+
+def scheduler_address() -> str:
+    """The address of the cluster to run on, if any."""
+    return str(st.session_state.get("lab_scheduler") or "").strip()
+
+
+def live_sweep(cells: Sequence[Cell], draw: Callable[[Known], None]) -> None:
+    """Draw what is known of the cells, and go on with the rest while the visitor wants it."""
+    if "_lab_shipped" not in st.session_state or st.session_state["_lab_shipped"] != hash(tuple(cells)):
+        load_shipped(cells)
+        st.session_state["_lab_shipped"] = hash(tuple(cells))
+    key = ("sweep", tuple(cells), scheduler_address())
+    leave_all_but(key)
+    # The first look starts the job, so that the fragment knows whether to come back.
+    running = _wanted(cells, known_results(cells), key) is not None
+    pause = SLOW_REFRESH_SECONDS if len(cells) > MANY_CELLS else REFRESH_SECONDS
+    st.fragment(_area, run_every=pause if running else None)(cells, key, draw, running)
+
+
+def leave_all_but(key: object) -> None:
+    """A visitor waits for one job at a time: another sweep, or another part of the page, ends the last one."""
+    before = st.session_state.get(WATCHED)
+    if before is not None and before != key:
+        jobs().leave(before, visitor())
+        st.session_state[WATCHED] = None
+
+
+def _wanted(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> Job | None:
+    """The job that makes what is missing, started or continued; None where nothing is to be done."""
+    if all(found.complete for found in known.values()) or not _may_run(cells, known, key):
+        return None
+    shared = jobs()
+    old = shared.look(key)
+    if old is not None and old.error:
+        return None
+    if st.session_state.get(WATCHED) != key or old is None:
+        st.session_state[BEFORE] = {cell: found.ended for cell, found in known.items()}
+    st.session_state[WATCHED] = key
+    return shared.ask(key, visitor(), sweep_steps(cells, memory(), workers(), scheduler_address() or None))
+
+
+def _may_run(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> bool:
+    if not st.session_state.get(GOING, True):
+        return False
+    todo = sum(cell.runs - found.ended for cell, found in known.items())
+    quick = todo <= QUICK_RUNS and max(cell.n for cell in cells) <= QUICK_N and cells[0].dataset not in SLOW_DATA
+    return quick or st.session_state.get(AGREED) == key
+
+
+def _area(cells: Sequence[Cell], key: tuple[object, ...], draw: Callable[[Known], None], was_running: bool) -> None:
+    known = known_results(cells)
+    job = _wanted(cells, known, key)
+    draw(known)
+    _progress(cells, known, key, job)
+    if was_running != (job is not None):
+        st.rerun()  # so that the fragment comes back by itself, or no longer does
+
+
+def _progress(cells: Sequence[Cell], known: Known, key: tuple[object, ...], job: Job | None) -> None:
+    ended, total = sum(found.ended for found in known.values()), sum(cell.runs for cell in cells)
+    done = sum(found.complete for found in known.values())
+    last = jobs().look(key)
+    with st.container(horizontal=True, vertical_alignment="center", key="lab_progress"):
+        if job is not None:
+            left = seconds_left(cells, known, st.session_state.get(BEFORE, {}), time.monotonic() - job.started)
+            words = "" if left is None else f", about {time_words(left)} left"
+            st.progress(ended / total, text=f"{done:,} of {len(cells):,} points, {ended:,} of {total:,} runs{words}")
+            st.button("Stop", key="lab_stop", icon=":material/stop:", on_click=_stop, args=(key,))
+        elif done < len(cells):
+            words = (
+                f"Stopped at {ended:,} of {total:,} runs. What is there is kept."
+                if ended
+                else f"{total:,} runs to make."
+            )
+            st.progress(ended / total, text=words)
+            label = "Continue" if ended else "Start"
+            st.button(
+                label, key="lab_start", icon=":material/play_arrow:", on_click=_start, args=(key,), type="primary"
+            )
+        else:
+            st.caption(f"Complete: {len(cells):,} points, {total:,} runs. Repeating it takes no time.")
+    if last is not None and last.error:
+        frame.problem(last.error)
+
+
+def _stop(key: tuple[object, ...]) -> None:
+    st.session_state[GOING] = False
+    jobs().leave(key, visitor())
+
+
+def _start(key: tuple[object, ...]) -> None:
+    st.session_state[GOING] = True
+    st.session_state[AGREED] = key
+    last = jobs().look(key)
+    if last is not None and last.error:
+        jobs().forget(key)

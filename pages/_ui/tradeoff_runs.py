@@ -1,0 +1,246 @@
+"""Work that goes on while a page is looked at: runs that are kept, and jobs that can be stopped and continued.
+
+All of it is shared by the visitors of a server, since it holds nothing but simulations on synthetic or public data:
+a sweep that somebody has run is there at once for everybody, and two people who want the same one wait for one job.
+Nothing in here calls Streamlit from a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+import streamlit as st
+
+from dpgrams_core.cells import Cell, CellResult, failure_text, join, same_but_runs
+from dpgrams_core.errors import DataError
+from dpgrams_core.executors import Processes
+from dpgrams_core.progress import Progress
+from dpgrams_core.sweeps import stream_partial
+
+MOST_RUNS_KEPT = 400_000  # a run is some ten numbers
+MOST_KEPT = 200  # other results, such as a search for ε
+PATIENCE_SECONDS = 150  # a tab in the background asks once a minute, and then its job must not stop
+ALONE_SECONDS = 1.0  # a sweep that is done before needs no other process
+PIECE_RUNS, LARGE_N = 5, 20_000
+
+
+class RunMemory:
+    """Finished runs by cell; a ``RunStore``. What was not used for longest is forgotten first."""
+
+    def __init__(self, most_runs: int = MOST_RUNS_KEPT) -> None:
+        self.most_runs = most_runs
+        self._known: OrderedDict[Cell, CellResult] = OrderedDict()
+        self._runs = 0
+        self._lock = threading.Lock()
+
+    def finished(self, cell: Cell) -> CellResult:
+        """What is known of a cell."""
+        with self._lock:
+            found = self._known.get(same_but_runs(cell))
+            if found is not None:
+                self._known.move_to_end(same_but_runs(cell))
+        return join(cell, [] if found is None else [found])
+
+    def add(self, result: CellResult) -> None:
+        """Keep the runs of a cell or of a piece of one."""
+        key = same_but_runs(result.cell)
+        with self._lock:
+            before = self._known.pop(key, None)
+            pieces = [result] if before is None else [before, result]
+            last = max(piece.cell.numbers.stop for piece in pieces)
+            both = join(replace(key, runs=last), pieces)
+            self._known[key] = both
+            self._runs += both.ended - (0 if before is None else before.ended)
+            while self._runs > self.most_runs and len(self._known) > 1:
+                self._runs -= self._known.popitem(last=False)[1].ended
+
+
+@dataclass
+class Job:
+    """One piece of work in a thread of its own, for everyone who waits for it."""
+
+    wanted_until: float  # someone waited for it at least until then
+    started: float
+    finished: bool = False
+    stopped: bool = False
+    error: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it goes on."""
+        return not (self.finished or self.stopped or self.error)
+
+
+class Jobs:
+    """The jobs of a server. A job that nobody asks for any more stops, and continues when it is asked for again."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.kept: OrderedDict[Hashable, Any] = OrderedDict()  # the newest result of jobs that have one
+        self._jobs: dict[Hashable, Job] = {}
+        self._waiting: dict[Hashable, dict[str, float]] = {}
+        self._lock = threading.Lock()
+        self._clock = clock
+
+    def ask(self, key: Hashable, visitor: str, steps: Callable[[], Iterator[Any]]) -> Job:
+        """The job of this key, started where it does not run; asking again says that one still waits."""
+        with self._lock:
+            now = self._clock()
+            waiting = self._waiting.setdefault(key, {})
+            waiting[visitor] = now + PATIENCE_SECONDS
+            job = self._jobs.get(key)
+            if job is None or job.stopped:
+                job = self._jobs[key] = Job(wanted_until=now, started=now)
+                threading.Thread(target=self._work, args=(key, job, steps), daemon=True).start()
+            job.wanted_until = max(waiting.values())
+            return job
+
+    def look(self, key: Hashable) -> Job | None:
+        """The job of this key, if there was one."""
+        return self._jobs.get(key)
+
+    def leave(self, key: Hashable, visitor: str) -> None:
+        """This visitor no longer waits; the job ends with its next step if nobody else does."""
+        with self._lock:
+            waiting = self._waiting.get(key, {})
+            waiting.pop(visitor, None)
+            job = self._jobs.get(key)
+            if job is not None:
+                job.wanted_until = max(waiting.values(), default=0.0)
+                job.stopped |= not waiting and job.running
+
+    def forget(self, key: Hashable) -> None:
+        """Let a job that ended badly be tried again."""
+        with self._lock:
+            self._jobs.pop(key, None)
+            self._waiting.pop(key, None)
+
+    def _work(self, key: Hashable, job: Job, steps: Callable[[], Iterator[Any]]) -> None:
+        try:
+            going = steps()
+            for step in going:
+                if step is not None:
+                    self._keep(key, step)
+                if job.stopped or job.wanted_until < self._clock():
+                    going.close()  # type: ignore[attr-defined]
+                    job.stopped = True
+                    return
+            job.finished = True
+        except Exception as error:  # a thread has nobody to raise to: the page says it
+            job.error = failure_text(error)
+        finally:
+            with self._lock:
+                if self._jobs.get(key) is job and not job.error:
+                    del self._jobs[key]
+                    self._waiting.pop(key, None)
+
+    def _keep(self, key: Hashable, step: Any) -> None:
+        with self._lock:
+            self.kept[key] = step
+            self.kept.move_to_end(key)
+            while len(self.kept) > MOST_KEPT:
+                self.kept.popitem(last=False)
+
+
+class WarmPool:
+    """The worker processes of the server, started in the background when there is work for them."""
+
+    def __init__(self) -> None:
+        self.pool = Processes()
+        self._ready = threading.Event()
+        self._begun = threading.Lock()
+
+    @property
+    def ready(self) -> bool:
+        """Whether all workers have imported the engine; the first to ask starts them."""
+        if not self._ready.is_set() and self._begun.acquire(blocking=False):
+            threading.Thread(target=self._warm, daemon=True).start()
+        return self._ready.is_set()
+
+    def _warm(self) -> None:
+        with suppress(Exception):  # then the page goes on in its own process
+            self.pool.warm()
+            self._ready.set()
+
+
+@st.cache_resource(show_spinner=False)
+def memory() -> RunMemory:
+    """The runs that this server has made."""
+    return RunMemory()
+
+
+@st.cache_resource(show_spinner=False)
+def jobs() -> Jobs:
+    """The jobs of this server."""
+    return Jobs()
+
+
+@st.cache_resource(show_spinner=False)
+def workers() -> WarmPool:
+    """The worker processes of this server; all visitors share them."""
+    return WarmPool()
+
+
+def visitor() -> str:
+    """The name of this session, for as long as it lasts."""
+    return str(st.session_state.setdefault("_visitor", f"{time.time_ns()}-{id(st.session_state)}"))
+
+
+def load_shipped(cells: Sequence[Cell]) -> None:
+    """Put what comes with the project into the memory: nobody need run it again."""
+    kept = memory()
+    missing = [cell for cell in cells if not kept.finished(cell).complete]
+    if not missing:
+        return
+    from dpgrams_core.shipped import shipped_results  # late: it reads files with pyarrow, which is slow to load
+
+    with suppress(DataError):  # a finished table that cannot be used is not: the runs are made here
+        for result in shipped_results(missing).values():
+            kept.add(result)
+
+
+def sweep_steps(
+    cells: Sequence[Cell], kept: RunMemory, pool: WarmPool, scheduler: str | None
+) -> Callable[[], Iterator[None]]:
+    """A sweep as the steps of a job: here until the workers are warm, then on all cores, or all of it on a cluster."""
+    size = PIECE_RUNS if max(cell.n for cell in cells) <= LARGE_N else 1
+
+    def steps() -> Iterator[None]:
+        if scheduler:
+            yield from (None for _ in stream_partial(cells, "dask", scheduler=scheduler, store=kept, piece_runs=size))
+            return
+        alone_until = time.monotonic() + ALONE_SECONDS
+        here = stream_partial(cells, "serial", store=kept, piece_runs=size)
+        for _ in here:
+            yield None
+            if time.monotonic() > alone_until and pool.ready:
+                here.close()  # type: ignore[attr-defined]
+                yield from (None for _ in stream_partial(cells, pool.pool, store=kept, piece_runs=size))
+                return
+
+    return steps
+
+
+def seconds_left(
+    cells: Sequence[Cell], known: Mapping[Cell, CellResult], before: Mapping[Cell, int], elapsed: float
+) -> float | None:
+    """How long the rest takes, if it goes as fast as what was done in ``elapsed`` seconds; None while unknown.
+
+    A run counts by the time that runs of its method take at its n: large n is slow, and comes last.
+    ``before`` are the numbers of runs that were there at the start.
+    """
+    if not cells:
+        return None
+    mean = {(cell.method, cell.n): fmean(found.seconds) for cell, found in known.items() if found.seconds}
+    usual = fmean(mean.values()) if mean else 1.0
+    weight = {cell: mean.get((cell.method, cell.n), usual) for cell in cells}
+    total = sum(cell.runs * weight[cell] for cell in cells)
+    share = sum(known[cell].ended * weight[cell] for cell in cells if cell in known) / total
+    first = sum(before.get(cell, 0) * weight[cell] for cell in cells) / total
+    return Progress(len(cells), share=first, clock=lambda: 0.0).time_left(share, elapsed)

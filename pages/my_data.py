@@ -1,0 +1,150 @@
+"""My data: what can you say about your own data, and what does it cost?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dpgrams_core.errors import BudgetError, SpecError
+from dpgrams_core.figures import short
+from dpgrams_core.privacy.ledger import Account, Ledger
+from dpgrams_core.releasing import open_budget
+from dpgrams_core.settings import Settings, read_settings
+from pages._ui import frame, state
+from pages._ui.my_data_budget import offered, plan_controls, price_and_release, trial
+from pages._ui.my_data_columns import columns_step, columns_title
+from pages._ui.my_data_curator import banner, curator_view
+from pages._ui.my_data_file import file_step, file_title
+from pages._ui.my_data_ledger import ledger_view
+from pages._ui.my_data_results import QUESTION, answer_of, results, twin_section
+from pages._ui.my_data_state import Own, Request, Sale, curator_allowed, open_ledger, own, plain
+
+STEPS = ("File", "Columns and box", "Budget and release", "What you can say now")
+
+
+def progress(current: int) -> None:
+    """The four steps, with the one that is open."""
+    items = []
+    for number, words in enumerate(STEPS, start=1):
+        kind = "done" if number < current else "now" if number == current else "later"
+        mark = "✓" if kind == "done" else str(number)
+        here = ' aria-current="step"' if kind == "now" else ""
+        items.append(f'<li class="{kind}"{here}><span>{mark}</span>{words}</li>')
+    st.html(f'<ol class="steps" aria-label="Steps">{"".join(items)}</ol>')
+
+
+def answer(mine: Own, account: Account | None, request: Request | None) -> str:
+    """The state of things in one large sentence."""
+    if mine.sales:
+        return frame.answer(answer_of(mine.sales[-1]))
+    if mine.table is None or account is None:
+        return frame.answer(
+            "Your file stays on this server, in memory. <b>Nothing about it is shown until you release.</b>"
+        )
+    if request is None:
+        return frame.answer(
+            f"{mine.table.n_rows:,} rows are read. <b>Nothing about them is shown until you release</b>; pick columns "
+            "and say what their bounds are."
+        )
+    return frame.answer(
+        f"Ready: of this file’s budget <b>ε = {short(account.left_epsilon)}</b> is left. "
+        "<b>Nothing is drawn from your records until you press Release.</b>"
+    )
+
+
+def release_title(mine: Own, account: Account) -> str:
+    """Step 3 in a line."""
+    if not mine.sales:
+        return "**3 · Budget and release**"
+    return f"**3 · Budget and release** — ε = {short(account.left_epsilon)} left; release again"
+
+
+def chosen_sale(mine: Own) -> Sale:
+    """The release that is shown: the last, or another that is picked."""
+    if len(mine.sales) == 1:
+        return mine.sales[0]
+    words = {s.number: f"Release {s.number}: {s.charge.description}, ε = {short(s.charge.epsilon)}" for s in mine.sales}
+    number = st.selectbox(
+        "Which release?", list(words), index=len(words) - 1, format_func=words.get, key=f"own_which_{len(words)}"
+    )
+    return mine.sales[number - 1]
+
+
+def view_switch() -> bool:
+    """Whether the curator's view is on; it is off at first and may be switched off for good."""
+    if not curator_allowed():
+        st.caption("Public view: only what may leave the building.")
+        return False
+    view = st.segmented_control(
+        "View",
+        ["public", "curator"],
+        default="public",
+        required=True,
+        format_func={"public": "Public: may leave the building", "curator": "Curator: adds your records"}.get,
+        key="own_view",
+    )
+    return view == "curator"
+
+
+def say(mine: Own, account: Account, text: str) -> None:
+    """Step 4: the release that is shown, publicly and, if wished, for the curator."""
+    st.subheader("4 · What you can say now")
+    curator = view_switch()
+    if curator:
+        banner()
+    sale = chosen_sale(mine)
+    results(mine, sale, account, text)
+    if curator:
+        curator_view(mine, sale)
+    if sale.release.surface is not None:
+        twin_section(mine, sale)
+
+
+def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
+    """The four steps, in order; each is open until it is done."""
+    steps, first = st.empty(), st.empty()
+    if mine.problem:
+        st.error(plain(mine.problem), icon=":material/error:")
+    opened = mine.table is not None
+    with st.expander(file_title(mine), expanded=not opened, key=f"own_step_1_{opened}"):
+        file_step(mine, settings)
+    if mine.table is None:
+        with steps:
+            progress(1)
+        with first:
+            answer(mine, None, None)
+        return
+    account = open_budget(mine.table, ledger, cap_epsilon=settings.cap_epsilon, cap_delta=settings.cap_delta)
+    sold = bool(mine.sales)
+    slot = st.expander(columns_title(mine), expanded=not sold, key=f"own_step_2_{mine.uploads}_{sold}")
+    with slot:
+        request = columns_step(mine, mine.table, ledger, account)
+    trial_slot = None
+    if request is not None:
+        with st.expander(release_title(mine, account), expanded=not sold, key=f"own_step_3_{mine.uploads}_{sold}"):
+            plan = plan_controls(request)
+            offer = offered(mine, request, plan)
+            if offer is not None:
+                price_and_release(mine, request, plan, offer, ledger, account)
+                trial_slot = st.container(border=True, key="own_trial_box")
+    with steps:
+        progress(4 if sold else 2 if request is None else 3)
+    with first:
+        text = answer(mine, account, request)
+    if sold:
+        say(mine, account, text)
+    ledger_view(ledger, account)
+    if trial_slot is not None:
+        with trial_slot:
+            trial(mine, request, plan, mine.data(request).n)
+
+
+frame.open_page(QUESTION, "pages/my_data.py")
+st.html(frame.ASSETS / "my_data.css")
+if refused := state.refused_keys():
+    st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
+try:
+    settings = read_settings()
+    ledger = open_ledger(settings)
+    page(own(), settings, ledger)
+except (SpecError, BudgetError) as error:
+    frame.problem(plain(str(error)))

@@ -1,0 +1,313 @@
+"""The results file: what was run once is not run again, and no foreign runs get in."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpgrams_core import DataError, SpecError, sweep, sweep_store
+from dpgrams_core import sweeps as module
+from dpgrams_core.__main__ import main
+from dpgrams_core.cells import failed_result, run_cell
+from dpgrams_core.executors import DIED
+from dpgrams_core.sweep_store import FACTS, FORMAT, ResultsFile, merge_files, options_text
+from dpgrams_core.sweeps import plan_cells, stream_cells, stream_partial, tidy
+
+GRID = {"n": [60], "epsilon": [0.5, 2.0]}
+BOTH = ["dp_grams", "mean_shift"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "results.parquet"
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The runs that were made, as (method, epsilon, number)."""
+    made = []
+
+    def counting(cell):
+        made.extend((cell.method, cell.epsilon, number) for number in cell.numbers)
+        return run_cell(cell)
+
+    monkeypatch.setattr(module, "run_cell", counting)
+    return made
+
+
+def without_time(table):
+    return table.drop(columns="seconds")
+
+
+def test_a_file_holds_one_row_a_run_with_everything_needed_to_repeat_it(path, seed):
+    table = sweep("dp_grams", "four_corners", runs=3, seed=seed, out=path, clip_multiplier=0.7, **GRID)
+    runs = pd.read_parquet(path)
+    assert len(runs) == 2 * 3
+    assert runs.columns[: len(sweep_store.COLUMNS)].tolist() == list(sweep_store.COLUMNS)
+    assert json.loads(runs.options[0]) == {"clip_multiplier": 0.7}
+    assert (runs.seed == seed).all()
+    means = runs.groupby("epsilon").mse_per_true_mode.mean()
+    assert means.tolist() == pytest.approx(table.mse_per_true_mode.tolist())
+    facts = json.loads(pq.read_schema(path).metadata[FACTS])
+    assert facts["format"] == FORMAT
+    assert {"engine", "command", "created", "updated"} <= set(facts)
+
+
+def test_a_finished_sweep_is_read_and_not_run_again(path, counted, seed):
+    first = sweep(BOTH, "four_corners", runs=3, seed=seed, out=path, **GRID)
+    assert len(counted) == 9
+    again = sweep(BOTH, "four_corners", runs=3, seed=seed, out=path, **GRID)
+    assert len(counted) == 9
+    pd.testing.assert_frame_equal(first, again)  # the times as well: they are those of the runs
+
+
+def test_an_extended_sweep_runs_only_what_is_new(path, counted, seed):
+    sweep("dp_grams", "four_corners", runs=2, seed=seed, out=path, **GRID)
+    counted.clear()
+    more = {"n": [60], "epsilon": [0.5, 2.0, 4.0], "runs": 5, "seed": seed}
+    table = sweep(BOTH, "four_corners", out=path, **more)
+    new = [("dp_grams", e, number) for e in (0.5, 2.0) for number in (2, 3, 4)]
+    new += [("dp_grams", 4.0, number) for number in range(5)] + [
+        ("mean_shift", math.inf, number) for number in range(5)
+    ]
+    assert sorted(counted) == sorted(new)
+    pd.testing.assert_frame_equal(without_time(table), without_time(sweep(BOTH, "four_corners", **more)))
+
+
+def test_another_seed_or_option_is_another_run(path, counted, seed):
+    sweep("dp_grams", "four_corners", runs=1, seed=seed, out=path, **GRID)
+    counted.clear()
+    sweep("dp_grams", "four_corners", runs=1, seed=seed + 1, out=path, **GRID)
+    sweep("dp_grams", "four_corners", runs=1, seed=seed, out=path, clip_multiplier=2, **GRID)
+    assert len(counted) == 4
+    sweep("dp_grams", "four_corners", runs=1, seed=seed, out=path, vary=("clip_multiplier", [2.0]), **GRID)
+    assert len(counted) == 4  # fixed or varied, 2 or 2.0: the same run
+    assert options_text([("b", 2.0), ("a", (1, 0.5))]) == options_text([("a", [1.0, 0.5]), ("b", 2)])
+
+
+def test_a_stream_that_is_closed_keeps_what_is_finished(path, counted, seed):
+    planned = plan_cells("dp_grams", "four_corners", runs=6, seed=seed, **GRID)
+    with ResultsFile(path) as store:
+        stream = stream_partial(planned, store=store, piece_runs=2)
+        for _ in range(3):
+            next(stream)
+        stream.close()
+    assert len(pd.read_parquet(path)) == 3 * 2
+    with ResultsFile(path) as store:
+        resumed = tidy(list(stream_cells(planned, store=store)))
+    assert len(counted) == 12
+    pd.testing.assert_frame_equal(without_time(resumed), without_time(tidy([run_cell(cell) for cell in planned])))
+
+
+def test_a_failed_run_is_kept_and_one_whose_worker_died_is_tried_again(path, counted, seed):
+    (cell,) = plan_cells("dp_grams", "four_corners", n=[60], epsilon=[1.0], runs=4, seed=seed)
+    with ResultsFile(path) as store:
+        store.add(failed_result(replace(cell, runs=2), "overflow"))
+        store.add(failed_result(replace(cell, first_run=2, runs=2), DIED))
+    assert pd.read_parquet(path).error.tolist() == ["overflow", "overflow", DIED, DIED]
+    with ResultsFile(path) as store:
+        (result,) = stream_cells([cell], store=store)
+    assert result.failures == ("overflow", "overflow")
+    assert result.numbers == (2, 3)
+    assert len(counted) == 2
+    assert sorted(pd.read_parquet(path).error) == ["", "", "overflow", "overflow"]
+
+
+def test_infinite_and_missing_scores_come_back_as_they_were(path, seed):
+    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=3, seed=seed)
+    (other,) = plan_cells("kmeans", "blobs", n=[60], epsilon=[1.0], runs=1, seed=seed)
+    result = replace(run_cell(cell), scores={"mse": (math.inf, math.nan, 0.1)})
+    with ResultsFile(path) as store:
+        store.add(result)
+        store.add(run_cell(other))
+    store = ResultsFile(path)
+    back = store.finished(cell)
+    assert list(back.scores) == ["mse"]
+    assert back.scores["mse"][::2] == (math.inf, 0.1)
+    assert math.isnan(back.scores["mse"][1])
+    assert set(store.finished(other).scores) == {"ari", "nmi", "centroid_mse"}
+    assert {found.cell.method for found in store.results()} == {"mean_shift", "kmeans"}
+
+
+def test_files_are_merged_and_a_run_in_both_counts_once(tmp_path, seed):
+    grid = {"n": [60], "seed": seed}
+    sweep("dp_grams", "four_corners", epsilon=[0.5], runs=3, out=tmp_path / "a.parquet", **grid)
+    sweep("dp_grams", "four_corners", epsilon=[0.5, 1], runs=2, out=tmp_path / "b.parquet", **grid)
+    both = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    assert main(["merge", str(tmp_path / "c.parquet"), *map(str, both)]) == 0
+    assert len(pd.read_parquet(tmp_path / "c.parquet")) == 3 + 2
+    merged = tidy(ResultsFile(tmp_path / "c.parquet").results())
+    assert merged.runs.tolist() == [3, 2]
+    whole = sweep("dp_grams", "four_corners", epsilon=[0.5], runs=3, **grid)
+    assert merged.mse[0] == whole.mse[0]
+
+
+def rewrite(path, **facts):
+    table = pq.read_table(path)
+    old = json.loads(table.schema.metadata[FACTS])
+    pq.write_table(table.replace_schema_metadata({FACTS: json.dumps({**old, **facts})}), path)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"), [({"format": 7}, "has format 7"), ({"engine": "0123456789"}, "another version of the engine")]
+)
+def test_a_file_of_another_version_is_refused_and_left_alone(path, facts, words, capsys):
+    sweep("mean_shift", "four_corners", runs=1, out=path, **GRID)
+    rewrite(path, **facts)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=words):
+        sweep("mean_shift", "four_corners", runs=2, out=path, **GRID)
+    with pytest.raises(DataError, match=words):
+        merge_files([path], path.with_name("merged.parquet"))
+    words_given = ["sweep", "four_corners", "mean_shift", "--n", "60", "--epsilon", "1", "--executor", "serial"]
+    assert main([*words_given, "--out", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {path} h")
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_something_else_is_refused(path):
+    path.write_text("not a table")
+    with pytest.raises(DataError, match="does not hold the results of a sweep"):
+        ResultsFile(path)
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(DataError, match="does not hold the results of a sweep"):
+        ResultsFile(path)
+    sweep("mean_shift", "four_corners", runs=1, out=path.with_name("b.parquet"), **GRID)
+    table = pq.read_table(path.with_name("b.parquet"))
+    pq.write_table(table.drop_columns(["seed"]), path)
+    with pytest.raises(DataError, match="does not hold the results of a sweep"):
+        ResultsFile(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("results.csv", "ends in .parquet"), ("nowhere/results.parquet", "folder does not exist")]
+)
+def test_a_place_that_cannot_be_used_is_refused_before_any_run(tmp_path, name, words, counted):
+    with pytest.raises(SpecError, match=words) as caught:
+        sweep("mean_shift", "four_corners", runs=1, out=tmp_path / name, **GRID)
+    assert caught.value.field == "out"
+    assert counted == []
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_any_run(path, counted):
+    path.mkdir()
+    with pytest.raises(DataError):
+        sweep("mean_shift", "four_corners", runs=1, out=path, **GRID)
+    assert counted == []
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(path, monkeypatch, seed):
+    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=1, seed=seed)
+    store = ResultsFile(path)
+    before = path.read_bytes()
+    store.add(run_cell(cell))
+
+    def broken(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sweep_store.pq, "write_table", broken)
+    with pytest.raises(DataError, match="cannot be written: No space left"):
+        store.flush()
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+    monkeypatch.undo()
+    store.flush()  # what was not written is still there
+    assert len(pd.read_parquet(path)) == 1
+
+
+def test_runs_are_written_while_the_sweep_goes_on(path, monkeypatch, seed):
+    monkeypatch.setattr(sweep_store, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(sweep_store, "FLUSH_SHARE", 0)
+    planned = plan_cells("mean_shift", "four_corners", n=[60, 61], epsilon=[1.0], runs=1, seed=seed)
+    with ResultsFile(path) as store:
+        stream = stream_cells(planned, store=store)
+        next(stream)
+        assert len(pd.read_parquet(path)) == 1
+        stream.close()
+
+
+def test_a_seed_too_large_for_the_file_is_one_sentence(path):
+    with pytest.raises(SpecError, match="a results file holds seeds of at most"):
+        sweep("mean_shift", "four_corners", runs=1, seed=2**63, out=path, **GRID)
+
+
+@pytest.mark.parametrize("executor", ["serial", "processes"])
+def test_ctrl_c_keeps_what_is_finished(path, executor):
+    words = ["sweep", "four_corners", "functional", "--n", "1000", "2000", "--epsilon", "0.5", "1", "--runs", "40"]
+    words += ["--executor", executor, "--out", str(path), "--json"]
+    program = "from dpgrams_core import sweep_store; sweep_store.FLUSH_SECONDS = 0.1; sweep_store.FLUSH_SHARE = 0\n"
+    program += f"from dpgrams_core.__main__ import main; raise SystemExit(main({words!r}))"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as child:
+        while not path.exists() or len(pd.read_parquet(path)) == 0:
+            assert child.poll() is None, child.stderr.read()
+            time.sleep(0.05)
+        os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        out, err = child.communicate()
+    assert child.returncode == 0
+    assert "stopped" in err
+    assert "Traceback" not in err
+    kept = pd.read_parquet(path)
+    assert 0 < len(kept) < 160
+    assert sum(row["runs"] for row in json.loads(out)) == len(kept)
+    assert (kept.error == "").all()
+
+
+COMMAND = ["sweep", "four_corners", "dp_grams", "mean_shift", "--n", "60", "--epsilon", "1", "--executor", "serial"]
+
+
+def test_the_command_varies_a_control_and_resumes(path, capsys):
+    words = [*COMMAND, "--runs", "2", "--vary", "clip-multiplier", "0.5", "2", "--out", str(path)]
+    assert main([*words, "--json"]) == 0
+    first = capsys.readouterr()
+    rows = json.loads(first.out)
+    assert [(row["method"], row["varied"], row["value"]) for row in rows] == [
+        ("dp_grams", "clip_multiplier", 0.5),
+        ("dp_grams", "clip_multiplier", 2),
+        ("mean_shift", "", None),
+    ]
+    assert "mse_q90" in rows[0]
+    assert "already" not in first.err
+    assert main(words) == 0
+    again = capsys.readouterr()
+    assert f"6 of 6 runs are in {path} already" in again.err
+    assert "3 of 3 cells" in again.err
+    assert "mse_se" in again.out
+    assert "mse_q90" not in again.out  # too wide for a screen
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--vary", "speed", "1"], "error: speed = 1 is not allowed: no method of this sweep has this option."),
+        (["--vary", "clip_multiplier"], "error: clip_multiplier = [] is not allowed: give a list with at least one"),
+        (["--scheduler", "tcp://127.0.0.1:1"], "error: scheduler = 'tcp://127.0.0.1:1' is not allowed: it belongs to"),
+        (["--out", "results.txt"], "error: out = 'results.txt' is not allowed: give a file name that ends in .parquet"),
+        (
+            ["--vary", "clip_multiplier", *map(str, range(1, 5100))],
+            "error: cells = 5100 is not allowed: the sweep would make",
+        ),
+    ],
+)
+def test_a_wrong_command_is_one_sentence(words, sentence, capsys):
+    assert main([*COMMAND, *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(sentence)
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_missing_file_cannot_be_merged(tmp_path, capsys):
+    assert main(["merge", str(tmp_path / "out.parquet"), str(tmp_path / "none.parquet")]) == 2
+    assert "there is no such file" in capsys.readouterr().err
