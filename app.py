@@ -11,6 +11,7 @@ navigation = st.navigation(
         st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),
         st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),
         st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
+        st.Page("pages/paper.py", title="Paper", icon=":material/article:"),
         st.Page("pages/my_data.py", title="My data", icon=":material/upload_file:"),
     ]
 )

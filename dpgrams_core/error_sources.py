@@ -19,7 +19,7 @@ from typing import Any
 from dpgrams_core.cells import Cell, data_seed, noise_seed
 from dpgrams_core.datasets import load_dataset
 from dpgrams_core.error_ladders import LADDERS, Rung, ladder_errors
-from dpgrams_core.errors import SpecError
+from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import Lost, Processes, stream_tasks
 from dpgrams_core.sweep_plan import plan_cells
 
@@ -171,7 +171,7 @@ def stream_error_sources(
 ) -> Iterator[ErrorSources]:
     """The ladder again after each further run; closing the iterator stops the rest.
 
-    Wrong settings are refused here, at the call, before anything runs.
+    Wrong settings are refused here, at the call, before anything runs.  A run that fails is left out and counted.
     """
     if method not in LADDERS:
         raise SpecError("method", method, "the parts of the error are told apart for " + ", ".join(LADDERS))
@@ -186,17 +186,20 @@ def stream_error_sources(
 
 def _stream(cell: Cell, measure: str, executor: str | Processes) -> Iterator[ErrorSources]:
     known: dict[int, tuple[float, ...]] = {}
-    failures = 0
+    failures, reason = 0, ""
     tasks = [(cell, number, measure) for number in cell.numbers]
     outcomes = stream_tasks(_one_run, tasks, executor)
     try:
         for (_, number, _), outcome in outcomes:
             if isinstance(outcome, Lost):
                 failures += 1
+                reason = outcome.sentence
             else:
                 known[number] = outcome
             if known:
                 yield _summary(cell, measure, [known[number] for number in sorted(known)], failures)
+        if not known:
+            raise DataError(f"None of {failures} runs could be made, so there is no error to part. {reason}")
     finally:
         outcomes.close()  # type: ignore[attr-defined]
 

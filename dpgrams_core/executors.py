@@ -7,6 +7,7 @@ run again; a task that keeps killing its worker comes back as ``Lost``.  Closing
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -97,6 +98,15 @@ def _own_processes(function: Callable[[Task], Result], tasks: Iterable[Task]) ->
 def _start_worker() -> None:
     threadpool_limits(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who keeps what is finished
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would go on with what is queued, for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 class _Main:

@@ -54,7 +54,7 @@ def posterior_places(release: ReleasedSurface | ReleasedSketch) -> tuple[Array, 
         kernel = _kernel(places, h)
         prior = np.full(len(places), 1 / len(places))
         values = release.value(places) / release.n
-        return places, likeliest_shares(values, lambda p: kernel @ p, prior, noise), prior
+        return places, likeliest_shares(values, lambda p: kernel @ p.astype(np.float32), prior, noise), prior
     axes = _axes(release)
     factors = [np.exp(-0.5 * ((axis[:, None] - axis[None, :]) / h) ** 2) for axis in axes]
 

@@ -27,7 +27,7 @@ from dpgrams_core.executors import Processes
 from dpgrams_core.methods import METHODS
 from dpgrams_core.needed_search import Counts, NeededBudget, Question, Tried, least_runs, search
 from dpgrams_core.sweep_plan import MAX_RUNS, plan_cells
-from dpgrams_core.sweeps import stream_partial
+from dpgrams_core.sweeps import EXECUTORS, stream_partial
 
 __all__ = ["MEASURES", "NeededBudget", "Tried", "least_runs", "needed_epsilon", "needed_n", "stream_needed"]
 
@@ -46,7 +46,7 @@ def needed_epsilon(
 
     Examples
     --------
-    >>> easy = {"target": 500.0, "low": 0.5, "high": 50.0, "runs": 40, "most_values": 3}
+    >>> easy = {"target": 500.0, "probability": 0.5, "low": 0.5, "high": 50.0, "runs": 10, "most_values": 3}
     >>> found = needed_epsilon("dp_grams", "four_corners", n=300, **easy)
     >>> found.status, [tried.verdict for tried in found.tried]
     ('already', ['reaches', 'reaches'])
@@ -98,6 +98,7 @@ def stream_needed(
     confidence : with which all statements hold together.
     most_values : tried at most.
     precision : values closer than this ratio are not told apart.
+    executor : "serial", "processes" (all cores) or a pool of one's own; the result is the same.
     **options : fields of the method's spec.
     """
     one_of("sought", sought, ("epsilon", "n"))
@@ -146,7 +147,19 @@ def stream_needed(
 
     for end in (lowest, highest):
         cell_at(end)  # a wrong option is refused before anything runs
-    return search(question, _simulations(question, cell_at, executor))
+    if isinstance(executor, str):
+        one_of("executor", executor, EXECUTORS)
+    return _searched(question, cell_at, executor)
+
+
+def _searched(
+    question: Question, cell_at: Callable[[float], Cell], executor: str | Processes
+) -> Iterator[NeededBudget]:
+    if executor != "processes":
+        yield from search(question, _simulations(question, cell_at, executor))
+        return
+    with Processes() as pool:  # one for all values: starting one takes longer than many a value
+        yield from search(question, _simulations(question, cell_at, pool))
 
 
 def _simulations(

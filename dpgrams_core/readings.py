@@ -22,9 +22,9 @@ from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
 Surface = ReleasedSurface | ReleasedSketch
-CLIMBS = 400  # places that climbs begin at: the highest of many public ones
 PLACES = 6_000
-STEPS = 60
+MOST_STARTS = 200
+STEPS = 40
 FOUND_WITHIN = 0.05  # of a side of the box, as a mean over the columns
 
 
@@ -111,18 +111,35 @@ def _peaks(surface: Surface, width: float) -> Reading:
     """Peaks inside the box of the release smoothed to ``width`` that stand above what noise alone reaches."""
     places = public_points(surface.box, PLACES)
     values = surface.value(places, width)
-    best = places[np.argsort(-values)[:CLIMBS]]
-    ends = climb_smoothed(surface, best, width, STEPS)[-1]
-    groups = radius_groups(ends, 0.5 * width)
-    heights = surface.value(ends, width)
+
+    def noise_at(x: Array) -> Array:
+        noise = surface.noise_at(x, width)
+        if isinstance(surface, ReleasedSketch):  # the error of its kernel must not become a mode
+            noise = np.full(len(x), error_scale(values, float(noise[0]), surface.box, width, surface.blocks))
+        return noise
+
+    ceiling = noise_ceiling(surface.box, width)
+    starts = _covering(places, values, values > ceiling * noise_at(places), width)
+    if not len(starts):
+        return Reading(starts, np.empty(0))
+    ends = climb_smoothed(surface, starts, width, STEPS)[-1]
+    ends = ends[((ends >= surface.box[:, 0]) & (ends <= surface.box[:, 1])).all(axis=1)]
+    if not len(ends):
+        return Reading(ends, np.empty(0))
+    heights, groups = surface.value(ends, width), radius_groups(ends, 0.5 * width)
     tops = np.array([np.flatnonzero(groups == group)[np.argmax(heights[groups == group])] for group in set(groups)])
-    noise = surface.noise_at(ends, width)
-    if isinstance(surface, ReleasedSketch):  # the error of its kernel must not become a mode
-        noise = np.full(len(ends), error_scale(values, float(noise[0]), surface.box, width, surface.blocks))
-    significance = heights / noise
-    inside = ((ends >= surface.box[:, 0]) & (ends <= surface.box[:, 1])).all(axis=1)
-    kept = tops[(significance[tops] > noise_ceiling(surface.box, width)) & inside[tops]]
-    return Reading(ends[kept], significance[kept])
+    significance = heights[tops] / noise_at(ends[tops])
+    return Reading(ends[tops][significance > ceiling], significance[significance > ceiling])
+
+
+def _covering(places: Array, values: Array, alive: Array, width: float) -> Array:
+    """The highest place, then the highest that is a width away from it, and so on: no bump is left without a start."""
+    chosen: list[int] = []
+    alive = alive.copy()
+    while alive.any() and len(chosen) < MOST_STARTS:
+        chosen.append(int(np.argmax(np.where(alive, values, -np.inf))))
+        alive &= np.linalg.norm(places - places[chosen[-1]], axis=1) > width
+    return places[chosen]
 
 
 def _strongest(reading: Reading, count: int | None) -> Reading:

@@ -24,7 +24,8 @@ from dpgrams_core.privacy.meaning import belief, one_in, percent, tiny
 from dpgrams_core.results import Guarantee
 
 MOST_ROWS = 8  # of a table in a report; the CSV has them all
-PICTURE_HEIGHT = 400
+PICTURE_HEIGHT = 430
+FONT = "Arial, Helvetica, sans-serif"  # one that a saved picture finds again
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
     "responsive": True,
@@ -50,6 +51,14 @@ th, td {{ border-bottom: 1px solid #C9CED6; padding: .1rem .6rem; text-align: le
 @media print {{ body {{ margin: 0; font-size: 11pt; max-width: none; }} button {{ display: none; }}
   .pictures, .card, table {{ break-inside: avoid; }} }}
 """
+# A saved picture has no buttons in it.
+_SAVE = """
+function save(format, filename) {
+  const drawn = document.getElementById("picture-0"), { width, height } = drawn.getBoundingClientRect();
+  const layout = { ...drawn.layout, sliders: [], updatemenus: [] };
+  Plotly.downloadImage({ data: drawn.data, layout }, { format, width, height, scale: 2, filename });
+}
+"""
 _STATUS = {
     "proven": "Proven",
     "as published": "As published: the paper states it, and its proof has a gap",
@@ -68,11 +77,9 @@ def figure_html(chart: Chart, title: str) -> str:
     """
     name = file_stem(title)
     buttons = "".join(
-        f"<button onclick=\"Plotly.downloadImage('picture-0', {{format: '{kind}', scale: 2, filename: '{name}'}})\">"
-        f"Save as {kind.upper()}</button> "
-        for kind in ("png", "svg")
+        f"<button onclick=\"save('{kind}', '{name}')\">Save as {kind.upper()}</button> " for kind in ("png", "svg")
     )
-    body = f"<h1>{html.escape(title)}</h1>{_picture(chart, 0, None)}<p>{buttons}</p>"
+    body = f"<h1>{html.escape(title)}</h1>{_picture(chart, 0, None)}<p>{buttons}</p><script>{_SAVE}</script>"
     return _page(title, body)
 
 
@@ -105,7 +112,7 @@ def stakeholder_report(
         HTML that needs no network.
     """
     when = (made_at or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC")
-    height = PICTURE_HEIGHT if len(charts) == 1 else PICTURE_HEIGHT - 60
+    height = PICTURE_HEIGHT if len(charts) == 1 else PICTURE_HEIGHT - 90
     pictures = "".join(f"<div>{_picture(chart, number, height)}</div>" for number, chart in enumerate(charts))
     parts = [
         f"<h1>{html.escape(question)}</h1>",
@@ -202,12 +209,15 @@ def _list(sentences: Sequence[str]) -> str:
 
 
 def _picture(chart: Chart, number: int, height: int | None) -> str:
-    """A chart on white with its sentence; its own height unless one is given."""
+    """A chart on white with its sentence; with a height of its own it stands still, as on paper."""
     figure = go.Figure(chart.figure)
-    figure.update_layout(template="plotly_white", paper_bgcolor="white", font={"size": 14})
+    figure.update_layout(template="plotly_white", paper_bgcolor="white", font={"size": 14, "family": FONT})
     if height is not None:
-        figure.update_layout(height=height)
-    drawn = to_html(figure, include_plotlyjs=False, full_html=False, div_id=f"picture-{number}", config=CONFIG)
+        figure.frames = []
+        figure.update_layout(height=height, sliders=[], updatemenus=[], margin={"b": 40})
+    drawn = to_html(
+        figure, include_plotlyjs=False, full_html=False, div_id=f"picture-{number}", config=CONFIG, auto_play=False
+    )
     return f'{drawn}<p class="caption">{html.escape(chart.sentence)}</p>'
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dpgrams_core.datasets.table_reader import Table
 from dpgrams_core.errors import BudgetError, SpecError
 from dpgrams_core.figures import short
 from dpgrams_core.privacy.ledger import Account, Ledger
@@ -99,6 +100,12 @@ def say(mine: Own, account: Account, text: str) -> None:
         twin_section(mine, sale)
 
 
+def account_name(mine: Own, table: Table, settings: Settings, ledger: Ledger) -> str:
+    """The account of the file, opened once a session: every opening is a write to the disk."""
+    caps = {"cap_epsilon": settings.cap_epsilon, "cap_delta": settings.cap_delta}
+    return mine.remember(("account", ledger.path), lambda: open_budget(table, ledger, **caps).account)
+
+
 def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     """The four steps, in order; each is open until it is done."""
     steps, first = st.empty(), st.empty()
@@ -113,7 +120,7 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
         with first:
             answer(mine, None, None)
         return
-    account = open_budget(mine.table, ledger, cap_epsilon=settings.cap_epsilon, cap_delta=settings.cap_delta)
+    account = ledger.account(account_name(mine, mine.table, settings, ledger))
     sold = bool(mine.sales)
     slot = st.expander(columns_title(mine), expanded=not sold, key=f"own_step_2_{mine.uploads}_{sold}")
     with slot:

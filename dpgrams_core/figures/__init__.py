@@ -18,6 +18,8 @@ from dpgrams_core.figures.modes import (
     surface_chart,
 )
 from dpgrams_core.figures.needed_budget import needed_chart
+from dpgrams_core.figures.paper import ratio_chart
+from dpgrams_core.figures.paper_standing import Standing, column_title, judged, measure_words, standings, status_of
 from dpgrams_core.figures.rates import rate_note, rate_traces
 from dpgrams_core.figures.regression import branches_chart, ridges_chart, share_near
 from dpgrams_core.figures.sensitivity import sensitivity_chart
@@ -29,9 +31,11 @@ from dpgrams_core.figures.tradeoff_lab import (
     LAB_MEASURES,
     LabLayout,
     cell_title,
+    columns_of,
     in_a_text,
     lab_panel,
     lab_table,
+    of_panel,
     panel_title,
     panels_of,
 )
@@ -47,6 +51,7 @@ __all__ = [
     "Gallery",
     "LabLayout",
     "Slices",
+    "Standing",
     "accountants_chart",
     "anchors_chart",
     "ascent_chart",
@@ -56,6 +61,8 @@ __all__ = [
     "cell_title",
     "centre_pictures",
     "cluster_curve_chart",
+    "column_title",
+    "columns_of",
     "conditional_slices",
     "confusion_chart",
     "contour_chart",
@@ -66,12 +73,15 @@ __all__ = [
     "has_pictures",
     "in_a_text",
     "in_class_order",
+    "judged",
     "kernel_chart",
     "lab_panel",
     "lab_sentence",
     "lab_table",
+    "measure_words",
     "middle",
     "needed_chart",
+    "of_panel",
     "panel_chart",
     "panel_title",
     "panels_of",
@@ -80,6 +90,7 @@ __all__ = [
     "power_chart",
     "rate_note",
     "rate_traces",
+    "ratio_chart",
     "records_chart",
     "released_chart",
     "ridges_chart",
@@ -91,6 +102,8 @@ __all__ = [
     "short",
     "slice_chart",
     "slice_frames",
+    "standings",
+    "status_of",
     "surface_chart",
     "tradeoff_chart",
     "who_wins",

@@ -54,13 +54,21 @@ def kernel_chart(results: Sequence[CellResult], cells: Sequence[Cell], measure: 
     for column in range(1, columns + 1):
         figure.update_xaxes(title="n", row=rows, col=column)
     scale: dict[str, Any] = (
-        {"type": "log", "tickformat": ".4~g", "dtick": 1} if measure in LOG_SCORES else {"rangemode": "tozero"}
+        {"type": "log", "tickformat": ".4~g", "dtick": _tick_step(results, measure)}
+        if measure in LOG_SCORES
+        else {"rangemode": "tozero"}
     )
     figure.update_yaxes(**scale)
     figure.update_yaxes(title=f"{words} ({'more' if better else 'less'} is better)", col=1)
     plain_layout(figure, 260 * rows + 120)
     figure.update_layout(legend={"y": 1.12 if rows == 1 else 1.06}, margin={"t": 70})
     return Chart(figure, _sentence(results, cells, measure, epsilons), sensitivity_table(results, measure))
+
+
+def _tick_step(results: Sequence[CellResult], measure: str) -> str | int:
+    """Ticks at 1, 2 and 5 of each decade where the scores span few, else at decades."""
+    means = [value for result in results if 0 < (value := result.row().get(measure, math.nan)) < math.inf]
+    return "D2" if means and max(means) < 30 * min(means) else 1
 
 
 def _rows(results: Sequence[CellResult], measure: str, *, epsilon: float, kernel: str | None) -> pd.DataFrame:

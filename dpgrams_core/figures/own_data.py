@@ -86,7 +86,7 @@ def density_curve(units: Units, surface: ReleasedSurface, width: float, reading:
                 marker=PRIVATE_MARK,
                 text=_labels(reading),
                 textposition="top center",
-                textfont=LABEL,
+                textfont={"size": 13},
                 name="centres" if regions else "modes",
             ),
         ]
@@ -218,7 +218,7 @@ def sentence_of(reading: Reading, regions: bool, of: str) -> str:
     count = len(reading.places)
     if regions:
         shares = "" if reading.shares is None else ", with about " + _listed_shares(reading.shares) + " of the rows"
-        border = " Dashed: the borders between them." if of != "sketch" and count > 1 else ""
+        border = " Dashed: the borders between them." if of != "density" and count > 1 else ""
         return f"{counted(count, 'cluster centre')} read off the released {of}{shares}.{border}"
     if count == 0:
         return f"The released {of}: nothing stands above its noise at this ε and this number of rows."
@@ -226,8 +226,8 @@ def sentence_of(reading: Reading, regions: bool, of: str) -> str:
         "" if reading.significance is None else f"; the weakest stands {reading.significance.min():.1f} σ above it"
     )
     return (
-        f"{counted(count, 'mode')} of the released {of}, in units of its known noise (σ){weakest}. The σ of a mode weighs "
-        "the bump that is its own, so it can differ from the height of everything together."
+        f"{counted(count, 'mode')} of the released {of}, in units of its known noise (σ){weakest}. The σ of a mode "
+        "weighs the bump that is its own, so it can differ from the height of everything together."
     )
 
 

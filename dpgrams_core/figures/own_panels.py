@@ -55,7 +55,7 @@ def pair_panels(units: Units, inner: Array, reading: Reading, twin: Array | None
         )
     table = reading_table(units, reading, inner, "cluster" if regions else "mode")
     sentence = (
-        sentence_of(reading, regions, "sketch")
+        sentence_of(reading, regions, "density")
         + " Each panel shows two of the columns; numbers are the rows of the table."
     )
     return Chart(figure, sentence, table)

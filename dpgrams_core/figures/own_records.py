@@ -15,7 +15,7 @@ from dpgrams_core.figures.style import NON_PRIVATE, NON_PRIVATE_MARK, Chart, pla
 
 Array = np.ndarray
 MOST_RECORDS = 3_000
-POINTS = {"size": 4, "color": NON_PRIVATE, "opacity": 0.35}
+POINTS = {"size": 4, "color": NON_PRIVATE, "opacity": 0.25}
 
 
 def records_picture(units: Units, points: Array, baseline: Array, name: str, *, line: bool = False) -> Chart:

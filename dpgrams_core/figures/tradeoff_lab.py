@@ -17,6 +17,7 @@ import plotly.graph_objects as go
 
 from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.datasets import DATASETS
+from dpgrams_core.figures.rates import rate_traces
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, plain_layout, short
 from dpgrams_core.figures.tradeoff import DASHES, MARKS, method_title
 from dpgrams_core.kernels import KERNELS
@@ -129,7 +130,7 @@ def lab_panel(
     layout: LabLayout,
     panel: Any,
     *,
-    mark: float | None = None,
+    theory: bool = False,
     height: int = 380,
 ) -> go.Figure:
     """One panel of curves with bands of one standard error.
@@ -138,7 +139,7 @@ def lab_panel(
     ----------
     known : what there is so far; ``cells`` are all that will come, so that the axes stand still meanwhile.
     panel : one of ``panels_of``.
-    mark : a value of the axis to point at.
+    theory : lay the paper's slopes over the MSE (rates.py).
 
     Examples
     --------
@@ -149,7 +150,7 @@ def lab_panel(
     ['Functional release']
     >>> figure = lab_panel({cell: run_cell(cell) for cell in cells}, cells, "mse", layout, "Functional release")
     >>> [trace.name for trace in figure.data if trace.showlegend]
-    ['n = 200', 'mean shift, n = 200']
+    ['n = 200', 'mean shift']
     """
     words, better, log = measure_words(cells, measure)
     ticks = sorted({_place(cell, layout.x) for cell in cells if math.isfinite(_place(cell, layout.x))})
@@ -165,12 +166,26 @@ def lab_panel(
         tickvals=ticks,
         ticktext=[f"{value:g}" if layout.x == "epsilon" else f"{value:,}" for value in ticks],
     )
-    if mark is not None and ends[0] <= mark <= ends[1]:
-        figure.add_vline(x=mark, line={"color": PRIVATE, "width": 1, "dash": "dot"})
+    if theory:
+        figure.add_traces(rate_traces(of_panel(known, layout, panel), variable=layout.x, d=columns_of(cells)))
     figure.update_yaxes(title=f"{words} ({'more' if better else 'less'} is better)", **_scale(known, measure, log))
     plain_layout(figure, height)
     figure.update_layout(legend={"font": {"size": 12}, "entrywidth": 0})
     return figure
+
+
+def of_panel(known: Known, layout: LabLayout, panel: Any) -> list[CellResult]:
+    """The results of the private cells of a panel."""
+    return [
+        found
+        for cell, found in known.items()
+        if found.seconds and math.isfinite(cell.epsilon) and _place(cell, layout.panel) == panel
+    ]
+
+
+def columns_of(cells: Sequence[Cell]) -> int:
+    """How many columns the data have."""
+    return len(DATASETS[cells[0].dataset].box)
 
 
 def measure_words(cells: Sequence[Cell], measure: str) -> tuple[str, bool, bool]:
@@ -186,6 +201,7 @@ class _Line:
     colour: str
     dash: str
     symbol: str
+    listed: bool = True  # in the legend, where one line speaks for its sisters
 
 
 def _lines(cells: Sequence[Cell], layout: LabLayout, panel: Any) -> list[_Line]:
@@ -221,12 +237,13 @@ def _plain_lines(
     if layout.line == "n":
         return [
             _Line(
-                f"{text}, {_words('n', cell.n)}",
+                f"{text}, the same marks" if len(cells) > 1 else text,
                 (cell,),
                 False,
                 NON_PRIVATE_SHADES[names.index(cell.n) % 5],
                 dash,
                 MARKS[names.index(cell.n) % 5],
+                listed=cell is cells[0],
             )
             for cell in cells
         ]
@@ -245,8 +262,8 @@ def _traces(
     y = [mean if math.isfinite(mean) else None for mean, _ in points]  # nothing released: a gap
     spread = [error if math.isfinite(error) else 0.0 for _, error in points]
     hover = [
-        f"{len(result.seconds)} runs, standard error {short(error)}"
-        for (_, result), (_, error) in zip(found, points, strict=True)
+        [_where(cell), f"{len(result.seconds)} runs, standard error {short(error)}"]
+        for (cell, result), (_, error) in zip(found, points, strict=True)
     ]
     if not math.isfinite(x[0]):  # without privacy: the same at every ε
         x, y, spread, hover = list(ends), y * 2, spread * 2, hover * 2
@@ -257,13 +274,13 @@ def _traces(
         mode="lines+markers",
         name=line.name,
         legendgroup=line.name,
-        showlegend=True,
+        showlegend=line.listed,
         cliponaxis=False,
         line={"color": line.colour, "dash": line.dash, "width": 2},
         marker={"symbol": line.symbol, "size": 8, "color": line.colour, "line": {"width": 2, "color": line.colour}},
         error_y={"type": "data", "array": spread, "thickness": 1.5, "width": 4} if len(x) == 1 else None,
         customdata=hover,
-        hovertemplate=f"{line.name}: %{{y:.3g}} (%{{customdata}})<extra></extra>",
+        hovertemplate=f"{line.name}, %{{customdata[0]}}: %{{y:.3g}} (%{{customdata[1]}})<extra></extra>",
     )
 
 
@@ -305,6 +322,11 @@ def _place(cell: Cell, axis: str) -> Any:
 
 def _words(axis: str, value: Any) -> str:
     return f"n = {value:,}" if axis == "n" else f"ε = {value:g}" if axis == "epsilon" else str(value)
+
+
+def _where(cell: Cell) -> str:
+    size = _words("n", cell.n)
+    return f"{size}, {_words('epsilon', cell.epsilon)}" if math.isfinite(cell.epsilon) else size
 
 
 def in_a_text(title: str) -> str:

@@ -110,7 +110,7 @@ def plus_minus(value: float, spread: float) -> str:
     """
     if not math.isfinite(spread) or not math.isfinite(value):
         return short(value)
-    return f"{short(value)} ± {spread:.2g}"
+    return f"{short(value)} ± {float(f'{spread:.2g}'):g}"
 
 
 def lab_sentence(known: Known, cells: Sequence[Cell], measure: str) -> str:

@@ -52,8 +52,8 @@ def bare_release(data: Dataset, spec: FunctionalCSpec, noise: Noise) -> Release:
 
 def _inner(spec: FunctionalCSpec) -> FunctionalSpec:
     scale = spec.bandwidth_scale
-    if spec.bandwidth is None and scale is None:
-        scale = BANDWIDTH_SCALE
+    if spec.bandwidth is None:
+        scale = BANDWIDTH_SCALE * (1.0 if scale is None else scale)
     return FunctionalSpec(epsilon=spec.epsilon, delta=spec.delta, bandwidth=spec.bandwidth, bandwidth_scale=scale)
 
 

@@ -22,15 +22,18 @@ from dpgrams_core.reports import RELEASE_ORIGIN, figure_html, simulation_origin,
 from dpgrams_core.scripts import release_script, simulation_script
 from dpgrams_core.tables import table_csv
 
-# The browser has drawn the picture already, so it saves it too, as it stands on the screen (colours, zoom, camera) on
-# the page's own background.
+# The browser has drawn the picture already, so it saves it too, as it stands on the screen (colours, zoom, camera): on
+# the page's own background, without the buttons of an animation, and in a font that a lone picture finds again.
 _SCRIPT = """
 export default function ({ data, parentElement }) {
   const save = (format) => {
     const drawn = document.querySelector(`[class*="st-key-${data.chart}"] .js-plotly-plot`);
     if (!drawn || !window.Plotly) return;
     const paper = getComputedStyle(document.querySelector("[data-testid=stApp]")).backgroundColor;
-    const layout = { ...drawn.layout, paper_bgcolor: paper, plot_bgcolor: paper };
+    const font = { ...drawn.layout.font, family: "Arial, Helvetica, sans-serif" };
+    const legend = { ...drawn.layout.legend, font: { ...drawn.layout.legend?.font, family: font.family } };
+    const layout = { ...drawn.layout, paper_bgcolor: paper, plot_bgcolor: paper, font, legend };
+    Object.assign(layout, { sliders: [], updatemenus: [] });
     const { width, height } = drawn.getBoundingClientRect();
     window.Plotly.downloadImage({ data: drawn.data, layout }, { format, width, height, scale: 2, filename: data.name });
   };

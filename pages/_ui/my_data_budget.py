@@ -23,6 +23,7 @@ from pages._ui.frame import STATUS_COLOURS, STATUS_WORDS
 from pages._ui.my_data_state import Own, Request, Sale, plain
 
 TRIALS = 3
+QUOTE_ROWS = 20_000
 LIVE_ROWS, LIVE_COLUMNS = 20_000, 2  # beyond these a trial waits for a click
 WAYS = {"functional": "Functional release", "dp_grams": "DP-GRAMS, tight"}
 OWN_KEYS = ["own_epsilon", "own_delta", "own_scale", "own_way"]
@@ -94,8 +95,11 @@ def plan_controls(request: Request) -> Plan:
 
 def offered(own: Own, request: Request, plan: Plan) -> Quote | None:
     """The price, worked out on public points; a sentence where these settings cannot be released."""
+    data: Dataset = own.data(request)
+    if data.n > QUOTE_ROWS:  # ε and δ are what the noise is made for, whatever n; the release prices all rows again
+        data = Dataset(name="few", kind=data.kind, points=data.points[:QUOTE_ROWS], box=data.box, private=True)
     try:
-        offer = quote(plan.method, own.data(request), **dict(plan.options))
+        offer = quote(plan.method, data, **dict(plan.options))
         refuse_unproven(offer)
     except (SpecError, DataError) as error:
         st.error(plain(str(error)), icon=":material/error:")
@@ -113,7 +117,9 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
             "Left now", f"ε = {short(account.left_epsilon)}", help=f"Of a cap of {account.cap_epsilon:g}."
         )
         columns[2].metric("Left afterwards", f"ε = {short(max(0.0, after[0]))}")
-        columns[3].metric("δ: spends / left", f"{written(offer.delta)} / {account.left_delta:.2g}")
+        columns[3].metric(
+            "δ left afterwards", f"{max(0.0, after[1]):.2g}", help=f"It spends δ = {written(offer.delta)}."
+        )
     room = True
     try:
         ledger.check_room(account.account, epsilon=offer.epsilon, delta=offer.delta)

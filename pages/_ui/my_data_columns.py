@@ -87,7 +87,9 @@ def _one(label: str, names: list[str], key: str) -> str | None:
 def _rows_usable(own: Own, table: Table, names: tuple[str, ...]) -> bool:
     """Whether the rows can be used as they are; otherwise the sentence, and a button for the repair if there is one."""
     try:
-        picked_rows(table, names, own.drop_rows)
+        left, dropped = picked_rows(table, names, own.drop_rows)
+        if dropped:
+            st.caption(f"Rows with a missing value are left out: {dropped:,}. There are {len(left):,} left.")
         return True
     except DataError as error:
         st.error(plain(str(error)), icon=":material/error:")
@@ -166,7 +168,7 @@ def _buy(
         epsilon = st.select_slider(
             "ε for each column's bounds",
             BOX_EPSILONS,
-            value=0.1,
+            value=0.2,
             format_func=written,
             key="own_box_epsilon",
             persist_state="session",

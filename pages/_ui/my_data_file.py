@@ -93,8 +93,8 @@ def _facts(own: Own, table: Table) -> None:
     more = f" and {len(table.numeric) - 12} more" if len(table.numeric) > 12 else ""
     st.markdown(f"**{table.n_rows:,} rows.** Numeric columns: {names}{more}.")
     st.caption(
-        "Treated as public: the column names, which columns are numeric, the number of rows, and which rows miss a value. "
-        "Nothing else about the file is shown."
+        "Treated as public: the column names, which columns are numeric, the number of rows, and which rows miss a "
+        "value. Nothing else about the file is shown."
     )
     for note in table.notes:
         st.caption(plain(note))

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from dpgrams_core import DATASETS
 from dpgrams_core.cells import Cell, CellResult
-from dpgrams_core.errors import SpecError
+from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.figures import (
     LAB_MEASURES,
     Cost,
     LabLayout,
+    columns_of,
     costs,
     in_a_text,
     lab_panel,
     lab_sentence,
     lab_table,
     middle,
+    of_panel,
     panel_title,
     panels_of,
     plus_minus,
+    rate_note,
     short,
 )
 from dpgrams_core.sweeps import tidy
 from pages._ui import exports, frame, show
-from pages._ui.tradeoff_controls import VIEWS, LabSettings, chosen, command_lines, lab_cells
-from pages._ui.tradeoff_live import Known, live_sweep
+from pages._ui.tradeoff_choices import VIEWS, chosen
+from pages._ui.tradeoff_files import file_box, opened, parquet_of
+from pages._ui.tradeoff_grids import LabSettings, command_lines, lab_cells
+from pages._ui.tradeoff_live import Known, leave_all_but, live_sweep
 
 LAYOUTS = {
     "method": LabLayout("epsilon", "method"),
@@ -40,7 +44,10 @@ LAYOUTS = {
 
 def curve(settings: LabSettings) -> None:
     """The part of the page with the main curve."""
-    cells = planned(settings)
+    with st.sidebar:
+        file = file_box()
+    found = None if file is None else from_file(file, settings)
+    cells = planned(settings) if found is None else list(found)
     if cells is None:
         return
     measures = LAB_MEASURES[settings.kind]
@@ -48,16 +55,41 @@ def curve(settings: LabSettings) -> None:
     with st.container(horizontal=True, gap="medium"):
         measure = chosen(f"lab_score_{settings.kind}", measures, "Score")
         view = chosen("lab_view", VIEWS, "On the axis, and panels")
+        theory = has_theory(settings, measure) and st.toggle(
+            "Theory's slopes",
+            key="lab_theory",
+            help="The rates of the paper's upper and lower bound, slopes only: their height means nothing.",
+            persist_state="session",
+        )
 
     def draw(known: Known) -> None:
         with top:
             answer(known, cells, measure)
-        panels(known, cells, measure, LAYOUTS[view])
+        panels(known, cells, measure, LAYOUTS[view], theory=theory)
 
+    if found is not None:
+        leave_all_but(None)
+        st.caption(f"From {file.name}: {len(cells):,} points, {sum(item.ended for item in found.values()):,} runs.")
+        draw(found)
+        return
     live_sweep(cells, draw)
     with st.expander("Repeat it on the command line", key="lab_command"):
         st.caption("The same seed gives the same numbers. The file can be opened here or continued there.")
         st.code(command_lines(settings), language="bash", wrap_lines=True)
+
+
+def from_file(file: Any, settings: LabSettings) -> Known | None:
+    """The results of a file that was dropped on the page, or None after a sentence on why not."""
+    try:
+        return opened(file.getvalue(), file.name, settings.dataset)
+    except DataError as error:
+        frame.problem(error)
+        return None
+
+
+def has_theory(settings: LabSettings, measure: str) -> bool:
+    """The paper's rates are those of the squared error of modes."""
+    return settings.kind == "modes" and measure == "mse"
 
 
 def planned(settings: LabSettings) -> list[Cell] | None:
@@ -85,7 +117,7 @@ def planned(settings: LabSettings) -> list[Cell] | None:
 
 def answer(known: Known, cells: Sequence[Cell], measure: str) -> None:
     """What privacy costs in the middle of the grid."""
-    words, better, _ = LAB_MEASURES[DATASETS[cells[0].dataset].kind][measure]
+    words = LAB_MEASURES[DATASETS[cells[0].dataset].kind][measure][0]
     budgets = [cell.epsilon for cell in cells if cell.epsilon < float("inf")]
     if not budgets:
         frame.answer("Choose a private method to see what privacy costs.")
@@ -98,24 +130,26 @@ def answer(known: Known, cells: Sequence[Cell], measure: str) -> None:
         return
     ratios = measure.endswith("mse") and all(cost.ratio == cost.ratio for cost in found)
     if ratios:
-        parts = [f"by {number(cost, cost.ratio, cost.ratio_se)} with {named(cost)}" for cost in found]
+        parts = [f"by {number(cost.ratio, cost.ratio_se)} with {named(cost)}" for cost in found]
         plain = found[0]
         text = (
             f"{where}, privacy multiplies the {words} {' and '.join(parts)}. Without privacy it is "
             f'<b class="plain">{short(plain.plain)}</b> ({in_a_text(plain.plain_title)}).'
         )
     else:
-        parts = [f"{number(cost, cost.value, cost.value_se)} with {named(cost)}" for cost in found]
+        parts = [f"{number(cost.value, cost.value_se)} with {named(cost)}" for cost in found]
         text = f"{where} the mean {words} is {' and '.join(parts)}"
         plain = found[0]
         if plain.plain == plain.plain:
-            text += f', against <b class="plain">{short(plain.plain)}</b> with {in_a_text(plain.plain_title)}, without privacy'
+            text += (
+                f', against <b class="plain">{short(plain.plain)}</b> without privacy ({in_a_text(plain.plain_title)})'
+            )
         text += "."
     runs = sorted({cost.runs for cost in found})
     frame.answer(f"{text} <small>({' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs)</small>")
 
 
-def number(cost: Cost, value: float, spread: float) -> str:
+def number(value: float, spread: float) -> str:
     """A number of a private method, in its colour."""
     return f'<b class="private">{plus_minus(value, spread)}</b>'
 
@@ -126,20 +160,22 @@ def named(cost: Cost) -> str:
     return f"{article}{in_a_text(cost.title)} ({frame.STATUS_WORDS[cost.status]})"
 
 
-def panels(known: Known, cells: Sequence[Cell], measure: str, layout: LabLayout, key: str = "lab_curve") -> None:
+def panels(known: Known, cells: Sequence[Cell], measure: str, layout: LabLayout, *, theory: bool = False) -> None:
     """The panels side by side (one under the other on a phone), the sentence, the table and the files."""
-    values = panels_of(cells, layout)
+    key, values = "lab_curve", panels_of(cells, layout)
     columns = st.columns(min(2, len(values)), gap="medium")
     for place, value in enumerate(values):
         with columns[place % len(columns)]:
             st.markdown(f"**{panel_title(value, layout)}**")
-            figure = lab_panel(known, cells, measure, layout, value)
+            figure = lab_panel(known, cells, measure, layout, value, theory=theory)
             st.plotly_chart(
                 figure,
                 key=f"{key}_{place}_chart",
                 config=show.CONFIG,
                 alt=f"{panel_title(value, layout)}: {lab_sentence(known, cells, measure)}",
             )
+            if theory:
+                st.caption(rate_note(of_panel(known, layout, value), variable=layout.x, d=columns_of(cells)))
     st.caption(lab_sentence(known, cells, measure))
     with st.expander("Table and downloads", key=f"{key}_table"):
         st.dataframe(lab_table(known), hide_index=True, width="stretch")
@@ -160,15 +196,3 @@ def panels(known: Known, cells: Sequence[Cell], measure: str, layout: LabLayout,
 def csv_of(results: Sequence[CellResult]) -> str | bytes:
     """The tidy table."""
     return exports.table_csv(tidy(results))
-
-
-def parquet_of(results: Sequence[CellResult]) -> bytes:
-    """A results file, as the command line writes and continues it."""
-    from dpgrams_core.sweep_store import ResultsFile
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "results.parquet"
-        with ResultsFile(path, command="the Tradeoff page") as store:
-            for result in results:
-                store.add(result)
-        return path.read_bytes()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import streamlit as st
 
 from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.progress import time_words
 from pages._ui import frame
-from pages._ui.tradeoff_controls import SLOW_DATA
+from pages._ui.tradeoff_grids import SLOW_DATA
 from pages._ui.tradeoff_runs import Job, jobs, load_shipped, memory, seconds_left, sweep_steps, visitor, workers
 
 GOING = "_lab_going"  # whether this visitor lets sweeps run; Stop and Continue change it
@@ -80,8 +81,8 @@ def _may_run(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> bo
 def _area(cells: Sequence[Cell], key: tuple[object, ...], draw: Callable[[Known], None], was_running: bool) -> None:
     known = known_results(cells)
     job = _wanted(cells, known, key)
-    draw(known)
     _progress(cells, known, key, job)
+    draw(known)
     if was_running != (job is not None):
         st.rerun()  # so that the fragment comes back by itself, or no longer does
 
@@ -113,6 +114,10 @@ def _progress(cells: Sequence[Cell], known: Known, key: tuple[object, ...], job:
         frame.problem(last.error)
 
 
+def _start_button(label: str, key: tuple[object, ...]) -> None:
+    st.button(label, key="lab_start", icon=":material/play_arrow:", on_click=_start, args=(key,), type="primary")
+
+
 def _stop(key: tuple[object, ...]) -> None:
     st.session_state[GOING] = False
     jobs().leave(key, visitor())
@@ -124,3 +129,46 @@ def _start(key: tuple[object, ...]) -> None:
     last = jobs().look(key)
     if last is not None and last.error:
         jobs().forget(key)
+
+
+def live_result(
+    key: tuple[object, ...],
+    steps: Callable[[], Iterator[Any]],
+    draw: Callable[[Any], None],
+    finished: Callable[[Any], bool],
+    *,
+    words: Callable[[Any], str],
+    by_itself: bool = True,
+) -> None:
+    """As ``live_sweep`` for work whose newest result says it all; ``draw`` gets None before there is one."""
+    leave_all_but(key)
+
+    def wanted() -> Job | None:
+        kept, old = jobs().kept.get(key), jobs().look(key)
+        if (kept is not None and finished(kept)) or (old is not None and old.error):
+            return None
+        if not st.session_state.get(GOING, True) or not (by_itself or st.session_state.get(AGREED) == key):
+            return None
+        st.session_state[WATCHED] = key
+        return shared.ask(key, visitor(), steps)
+
+    def area(was_running: bool) -> None:
+        job, kept, last = wanted(), shared.kept.get(key), shared.look(key)
+        with st.container(horizontal=True, vertical_alignment="center", key="lab_progress"):
+            if job is not None:
+                st.caption("Starting…" if kept is None else words(kept), width="stretch")
+                st.button("Stop", key="lab_stop", icon=":material/stop:", on_click=_stop, args=(key,))
+            elif kept is None or not finished(kept):
+                st.caption("Nothing computed yet." if kept is None else f"Stopped. {words(kept)}", width="stretch")
+                _start_button("Start" if kept is None else "Continue", key)
+            else:
+                st.caption(f"Complete. {words(kept)}", width="stretch")
+        if last is not None and last.error:
+            frame.problem(last.error)
+        draw(kept)
+        if was_running != (job is not None):
+            st.rerun()
+
+    shared = jobs()
+    running = wanted() is not None
+    st.fragment(area, run_every=REFRESH_SECONDS if running else None)(running)

@@ -28,6 +28,7 @@ MOST_RUNS_KEPT = 400_000  # a run is some ten numbers
 MOST_KEPT = 200  # other results, such as a search for ε
 PATIENCE_SECONDS = 150  # a tab in the background asks once a minute, and then its job must not stop
 ALONE_SECONDS = 1.0  # a sweep that is done before needs no other process
+WARM_SECONDS = 20.0
 PIECE_RUNS, LARGE_N = 5, 20_000
 
 
@@ -94,11 +95,11 @@ class Jobs:
             now = self._clock()
             waiting = self._waiting.setdefault(key, {})
             waiting[visitor] = now + PATIENCE_SECONDS
-            job = self._jobs.get(key)
+            job, wanted_until = self._jobs.get(key), max(waiting.values())
             if job is None or job.stopped:
-                job = self._jobs[key] = Job(wanted_until=now, started=now)
+                job = self._jobs[key] = Job(wanted_until=wanted_until, started=now)
                 threading.Thread(target=self._work, args=(key, job, steps), daemon=True).start()
-            job.wanted_until = max(waiting.values())
+            job.wanted_until = wanted_until
             return job
 
     def look(self, key: Hashable) -> Job | None:
@@ -223,6 +224,32 @@ def sweep_steps(
                 here.close()  # type: ignore[attr-defined]
                 yield from (None for _ in stream_partial(cells, pool.pool, store=kept, piece_runs=size))
                 return
+
+    return steps
+
+
+def warm_executor(pool: WarmPool) -> Iterator[Processes | str | None]:
+    """None while the workers start, and then what to run on: them, or this process where they do not come."""
+    patience = time.monotonic() + WARM_SECONDS
+    while not pool.ready and time.monotonic() < patience:
+        time.sleep(0.1)
+        yield None
+    yield pool.pool if pool.ready else "serial"
+
+
+def streamed(make: Callable[[Processes | str], Iterator[Any]], pool: WarmPool) -> Callable[[], Iterator[Any]]:
+    """The steps of a job that streams its results from the workers."""
+
+    def steps() -> Iterator[Any]:
+        for executor in warm_executor(pool):
+            if executor is None:
+                yield None
+                continue
+            results = make(executor)
+            try:
+                yield from results
+            finally:
+                results.close()  # type: ignore[attr-defined]
 
     return steps
 

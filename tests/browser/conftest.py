@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -29,7 +30,7 @@ FLAGS = [
 
 @contextmanager
 def running_server(folder):
-    """Address of a dashboard started as a user would start it, its log in ``folder``."""
+    """Address of a dashboard started as a user would start it, its log and its budget ledger in ``folder``."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -37,7 +38,8 @@ def running_server(folder):
     log = log_path.open("w")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     command += ["--server.fileWatcherType", "none"]  # a file saved during the tests must not reload half the code
-    process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    environment = {**os.environ, "DPGRAMS_LEDGER": str(folder / "ledger.sqlite3")}
+    process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, env=environment)
     address = f"http://127.0.0.1:{port}"
     for _ in range(300):
         try:

@@ -16,6 +16,7 @@ import cloudpickle
 import dask
 import distributed
 import pandas as pd
+import psutil
 import pytest
 from threadpoolctl import threadpool_info
 
@@ -292,3 +293,19 @@ def test_a_scheduler_without_workers_is_refused(monkeypatch):
     monkeypatch.setattr(executors_dask, "WORKER_SECONDS", 0.5)
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
         assert "it has no workers" in refusal(empty.scheduler_address)[0]
+
+
+def test_workers_end_with_a_parent_that_was_killed():
+    script = (
+        "import time\nfrom dpgrams_core.executors import Processes\n"
+        "with Processes(1) as pool:\n    pool.warm()\n    print('warm', flush=True)\n"
+        "    list(pool.stream(time.sleep, [60] * 4))\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert parent.stdout.readline() == "warm\n"
+    workers = [child for child in psutil.Process(parent.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    assert workers
+    parent.kill()
+    parent.communicate()
+    gone, alive = psutil.wait_procs(workers, timeout=20)
+    assert not alive

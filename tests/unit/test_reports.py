@@ -18,8 +18,8 @@ from dpgrams_core.privacy.ledger import Account, Charge
 from dpgrams_core.privacy.meaning import belief, percent
 from dpgrams_core.reports import (
     MOST_ROWS,
-    file_stem,
     figure_html,
+    file_stem,
     guarantee_words,
     ledger_line,
     simulation_origin,
@@ -168,9 +168,8 @@ class TestGuaranteeInWords:
 
 def test_the_line_of_the_ledger_names_what_was_paid_and_what_is_left_and_not_the_account():
     totals = Totals(basic_epsilon=0.7, tight_epsilon=0.6, delta=2e-6, releases=2, unproven=0)
-    charge = Charge(
-        2, "a1b2c3", "2026-01-02T03:04:05+00:00", "Functional release of age", 0.5, 1e-6, "proven", (), True
-    )
+    what = "Functional release of age"
+    charge = Charge(2, "a1b2c3", "2026-01-02T03:04:05+00:00", what, 0.5, 1e-6, "proven", (), True)
     line = ledger_line(charge, Account("a1b2c3", 3.0, 1e-4, 2.3, 9.8e-5, totals))
     for words in ("charge 2", "2026-01-02", "age", "ε = 0.5", "ε = 0.7 added up", "ε = 2.3", "δ = 9.8e-05", "proven"):
         assert words in line

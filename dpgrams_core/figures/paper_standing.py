@@ -1,0 +1,152 @@
+"""Who is ahead, ours or the printed value: judged cell by cell and counted column by column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpgrams_core.cells import CellResult
+from dpgrams_core.experiments import Column, Experiment
+from dpgrams_core.figures.sensitivity import SCORES
+from dpgrams_core.figures.tradeoff import method_title
+from dpgrams_core.paper import ONE_RUN
+from dpgrams_core.reproduce import comparison
+
+CLEAR = 2.0  # standard errors between two means that are told apart
+
+
+@dataclass(frozen=True)
+class Standing:
+    """In how many printed cells a column of ours is at least as good, and in how many of them clearly so."""
+
+    column: Column
+    status: str
+    ahead: int
+    clear: int
+    cells: int
+    missing: int  # printed cells of which no run of ours succeeded
+
+    @property
+    def title(self) -> str:
+        """The column as people call it."""
+        return column_title(self.column)
+
+
+@dataclass(frozen=True)
+class _Means(CellResult):
+    """A result whose row has means and standard errors only: the quantiles take a hundred times as long."""
+
+    def row(self) -> dict[str, Any]:
+        row: dict[str, Any] = {"runs": len(self.seconds), "failures": len(self.failures)}
+        for name, values in {**self.scores, "seconds": self.seconds}.items():
+            numbers = np.asarray(values, dtype=float)
+            row[name] = float(numbers.mean()) if len(numbers) else math.nan
+            spread = len(numbers) > 1 and bool(np.isfinite(numbers).all())
+            row[f"{name}_se"] = float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if spread else math.nan
+        return row
+
+
+def measure_words(measure: str) -> tuple[str, bool]:
+    """A measure in words, and whether more is better.
+
+    Examples
+    --------
+    >>> measure_words("ari"), measure_words("seconds")
+    (('ARI', True), ('seconds', False))
+    """
+    return ("seconds", False) if measure == "seconds" else SCORES[measure]
+
+
+def column_title(column: Column) -> str:
+    """A column of ours as people call it.
+
+    Examples
+    --------
+    >>> from dpgrams_core.experiments import MODES
+    >>> [column_title(column) for column in MODES.columns][:2]
+    ['Functional release', 'DP-GRAMS tight']
+    """
+    return method_title(column.method, column.options.items())
+
+
+def judged(experiment: Experiment, results: Sequence[tuple[str, CellResult]]) -> pd.DataFrame:
+    """The comparison with the printed values, and for every measure: ratio, ahead and clear.
+
+    ``ratio`` is ours over printed.  ``ahead`` says whether ours is at least as good; the margin of an experiment
+    counts for its first measure only.  ``clear`` says whether the means are more than two standard errors of their
+    difference apart; without both standard errors nobody can say so.  Where nothing is printed, or no run of ours
+    succeeded, ``ahead`` and ``clear`` are None.
+
+    Examples
+    --------
+    >>> from dpgrams_core.experiments import MODES
+    >>> from dpgrams_core.sweeps import run_cell
+    >>> pair = MODES.cells(1, ["mean_shift"])[0]
+    >>> table = judged(MODES, [(pair[0], run_cell(pair[1]))])
+    >>> len(table), "ratio" in table
+    (25, True)
+    """
+    quick = [
+        (name, _Means(**{item.name: getattr(found, item.name) for item in fields(found)})) for name, found in results
+    ]
+    table = comparison(experiment, quick)
+    if table.empty:
+        return table
+    table["ratio"] = table["ours"] / table["printed"].where(table["printed"] != 0)
+    marks = [_mark(experiment, row) for row in table.to_dict("records")]
+    table["ahead"], table["clear"] = ([pair[place] for pair in marks] for place in (0, 1))
+    return table.astype({"ahead": object, "clear": object})
+
+
+def _mark(experiment: Experiment, row: dict[Any, Any]) -> tuple[bool | None, bool | None]:
+    ours, printed, measure = row["ours"], row["printed"], row["measure"]
+    if math.isnan(ours) or math.isnan(printed):
+        return None, None
+    first = measure == experiment.measures[0]
+    more = measure_words(measure)[1]
+    ahead = experiment.as_good(ours, printed) if first else (ours >= printed if more else ours <= printed)
+    if math.isinf(ours):
+        return bool(ahead), True
+    # A value within the margin counts as ahead, and never clearly so if it is the worse one.
+    lead = (ours - printed) * (1 if more else -1) * (1 if ahead else -1)
+    return bool(ahead), bool(lead > CLEAR * math.hypot(row["se"], row["printed_se"]))
+
+
+def status_of(table: pd.DataFrame, column: str) -> str:
+    """The status of the guarantee of a column; of runs that succeeded, since a failed one has none."""
+    mine = table[(table["column"] == column) & (table["runs"] > 0)]
+    return str(mine["status"].iloc[0]) if len(mine) else ""
+
+
+def standings(experiment: Experiment, table: pd.DataFrame, measure: str = "") -> list[Standing]:
+    """Every column that stands in for the paper's private method, counted; without the table of single runs
+    unless it is the only one."""
+    if table.empty:
+        return []
+    wanted = measure or experiment.measures[0]
+    here = table[(table["measure"] == wanted) & table["printed"].notna()]
+    if here["table"].nunique() > 1:
+        here = here[here["table"] != ONE_RUN]
+    found = []
+    for column in experiment.columns:
+        mine = here[here["column"] == column.name]
+        if mine.empty or not column.rival:
+            continue
+        known = mine[mine["ahead"].notna()]
+        ahead = known["ahead"].astype(bool)
+        found.append(
+            Standing(
+                column=column,
+                status=status_of(table, column.name),
+                ahead=int(ahead.sum()),
+                clear=int((ahead & known["clear"].astype(bool)).sum()),
+                cells=len(known),
+                missing=len(mine) - len(known),
+            )
+        )
+    return found

@@ -1,0 +1,210 @@
+"""The sections of the Paper page: the answer, a printed table with ours beside it, and figures recomputed."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from dpgrams_core.errors import DataError
+from dpgrams_core.experiments import EXPERIMENTS, Experiment
+from dpgrams_core.figures import (
+    Chart,
+    Standing,
+    judged,
+    kernel_chart,
+    measure_words,
+    ratio_chart,
+    sensitivity_chart,
+    standings,
+)
+from dpgrams_core.figures.sensitivity import control_title
+from dpgrams_core.shipped import Shipped, shipped
+from pages._ui import frame, show
+from pages._ui.paper_table import key_line, table_html, totals_html
+from pages._ui.paper_words import (
+    ELSEWHERE,
+    EVIDENCE,
+    PARTS,
+    PRINTED,
+    SECONDS,
+    UNPROVEN,
+    WORDS,
+    part_of,
+)
+
+COUNTED = {"modes": "mode tables", "regression": "regression tables", "clustering": "clustering tables"}
+
+
+def finished(name: str) -> tuple[Shipped | None, str]:
+    """The shipped runs of an experiment, or a sentence on why there are none."""
+    try:
+        return shipped(name), ""
+    except DataError as error:
+        return None, str(error)
+
+
+def compared(name: str, found: Shipped) -> pd.DataFrame:
+    """Ours beside the printed values."""
+    return _compared(name, found.facts["checksum"], found)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _compared(name: str, checksum: str, _found: Shipped) -> pd.DataFrame:  # noqa: ARG001 (the checksum is the key)
+    return judged(EXPERIMENTS[name], _found.results)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _drawn(name: str, checksum: str, table: str, column: str, measure: str, _found: Shipped) -> Chart:  # noqa: ARG001
+    """A figure of the paper, from our runs."""
+    dataset = next(item.dataset for item in EXPERIMENTS[name].tables if item.name == table)
+    results = [found for place, found in _found.results if place == column and found.cell.dataset == dataset]
+    draw = kernel_chart if name == "kernels" else sensitivity_chart
+    return draw(results, [found.cell for found in results], measure)
+
+
+Known = Mapping[str, Mapping[str, Standing]]  # experiment, column
+
+
+def counted() -> Known:
+    """How many printed cells each of our private columns reaches, for the experiments that are here."""
+    known = {}
+    for name in PRINTED:
+        found, _ = finished(name)
+        if found is not None:
+            known[name] = {
+                item.column.name: item for item in standings(EXPERIMENTS[name], compared(name, found)) if item.cells
+            }
+    return known
+
+
+def answer(known: Known) -> None:
+    """How many printed cells are reached, with a proof and without one."""
+    proven, same = _counts(known, "functional"), _counts(known, "experiments")
+    if not proven:
+        frame.answer("The finished tables are not here yet, so this page cannot say; the commands below make them.")
+        return
+    text = (
+        f"The functional release ({_status(known, 'functional')}) is at least as good as the printed value in {proven}."
+    )
+    if same:
+        text += (
+            f" The printed algorithm with the paper’s own noise, run by us ({_status(known, 'experiments')}), gets "
+            f"there in {same}."
+        )
+    frame.answer(text)
+
+
+def _counts(known: Known, column: str) -> str:
+    parts = [
+        f'<b class="private">{found[column].ahead} of {found[column].cells}</b> cells of the {COUNTED[name]}'
+        for name, found in known.items()
+        if column in found
+    ]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
+def _status(known: Known, column: str) -> str:
+    found = dict.fromkeys(frame.STATUS_WORDS[each[column].status] for each in known.values() if column in each)
+    return html.escape(" or ".join(found))
+
+
+def totals(known: Known) -> None:
+    """The same counts for every private column, as a small table."""
+    if any(known.values()):
+        st.html(totals_html(known, COUNTED))
+        st.caption("Printed cells where ours is at least as good; “clearly”: by more than two standard errors.")
+
+
+def unproven() -> None:
+    """One sentence on what the printed numbers rest on, and the way to the evidence."""
+    st.caption(UNPROVEN)
+    try:
+        st.page_link("pages/guarantee.py", label=EVIDENCE, icon=":material/verified_user:")
+    except StreamlitAPIException:  # a page run on its own, as in a test, has no other page beside it
+        st.caption(f"{EVIDENCE}.")
+
+
+def printed_table(experiment: Experiment, name: str, measure: str) -> None:
+    """One printed table: the picture of the ratios, and the numbers."""
+    found, why = finished(experiment.name)
+    _about(name, measure)
+    if found is None:
+        _missing(experiment, why)
+        return
+    table = compared(experiment.name, found)
+    here = table[table["table"] == name] if len(table) else table
+    if here.empty or here[here["measure"] == measure].empty:
+        st.info("The finished runs hold no cell of this table.")
+        return
+    title = f"{measure_words(measure)[0]}, ours against the paper"
+    show.chart(ratio_chart(experiment, here, measure), "paper_ratio", title)
+    st.subheader("The numbers")
+    if here[here["measure"] == measure]["printed"].notna().any():
+        st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0))
+    st.html(table_html(experiment, here, measure))
+    if (here["failures"] > 0).any():
+        st.caption("Runs that failed are counted in the table and left out of the means.")
+    _recompute(experiment, found)
+
+
+def figure(experiment: Experiment, name: str, measure: str) -> None:
+    """One figure of the paper, drawn from our runs; nothing is printed, so nothing is compared."""
+    found, why = finished(experiment.name)
+    _about(name, measure)
+    if found is None:
+        _missing(experiment, why)
+        return
+    dataset = next(item.dataset for item in experiment.tables if item.name == name)
+    here = {column: result.status for column, result in found.results if result.cell.dataset == dataset}
+    if not here:
+        st.info("The finished runs hold no cell of this figure.")
+        return
+    words = " and ".join(frame.STATUS_WORDS[status] for status in dict.fromkeys(here.values()))
+    st.caption(f"The paper draws this figure and prints no numbers of it. All lines are {experiment.title}, {words}.")
+    places = st.columns(min(2, len(here)), gap="medium")
+    for number, column in enumerate(here):
+        with places[number % len(places)]:
+            picture = _drawn(experiment.name, found.facts["checksum"], name, column, measure, found)
+            title = "Kernels" if experiment.name == "kernels" else control_title(column).capitalize()
+            show.chart(picture, f"paper_{column}", title)
+    _recompute(experiment, found)
+
+
+def _about(name: str, measure: str) -> None:
+    words = WORDS[name]
+    st.markdown(f"**{words.title}** · the paper says: {words.claim[:1].lower()}{words.claim[1:]}")
+    notes = [*words.notes, *([SECONDS] if measure == "seconds" else [])]
+    if measure != "centroid_mse":
+        notes = [note for note in notes if "centroid MSE" not in note]
+    st.caption(" ".join([f"In the paper: {words.labels}.", *notes]))
+
+
+def _missing(experiment: Experiment, why: str) -> None:
+    st.info(f"{why.split(';')[0].rstrip('.')}. This command makes it:")
+    st.code(f"{command(experiment)} --ship", language="bash", wrap_lines=True)
+
+
+def command(experiment: Experiment) -> str:
+    """What recomputes the tables of an experiment."""
+    return f"python -m dpgrams_core reproduce {part_of(experiment.tables[0].name)} --runs {experiment.runs}"
+
+
+def _recompute(experiment: Experiment, found: Shipped) -> None:
+    st.subheader("Compute it again")
+    st.code(command(experiment), language="bash", wrap_lines=True)
+    needs = (
+        " The RNA-Seq cells need your copy of UCI’s files (DPGRAMS_DATA)." if experiment.name == "clustering" else ""
+    )
+    st.caption(f"These numbers were made by {found.made}. Add --ship to put new ones in their place.{needs}")
+
+
+def everything() -> None:
+    """Every table and figure of the paper's experiments, and where to see it."""
+    here = [(words.labels, f"here: {PARTS[part_of(name)][0]}, {words.title}") for name, words in WORDS.items()]
+    with st.expander("Every table and figure of the paper’s experiments", key="paper_index"):
+        table = pd.DataFrame([*here, *ELSEWHERE], columns=["in the paper", "where"])
+        st.dataframe(table, hide_index=True, width="stretch")

@@ -1,0 +1,163 @@
+"""A printed table with ours beside it, as HTML: guarantee status in each header, a mark and a tint for who is ahead."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from dpgrams_core import DATASETS
+from dpgrams_core.experiments import Column, Experiment
+from dpgrams_core.figures import Standing, column_title, measure_words, short, status_of
+from dpgrams_core.paper import ONE_RUN, paper_table
+from pages._ui import frame
+from pages._ui.paper_words import PRINTED_METHODS
+
+# Direction: who is ahead; full: by more than two standard errors.
+MARKS = {(True, True): "▲", (True, False): "△", (False, True): "▼", (False, False): "▽"}
+MARK_WORDS = {
+    (True, True): "ours is ahead by more than two standard errors",
+    (True, False): "ours is ahead, within two standard errors",
+    (False, True): "the printed value is ahead by more than two standard errors",
+    (False, False): "the printed value is ahead, within two standard errors",
+}
+
+
+def key_line(margin: float) -> str:
+    """What marks and tints mean."""
+    room = f" (equal within {margin:g} counts as ahead)" if margin else ""
+    return (
+        '<p class="keys"><span class="key ahead">▲ △ ours is at least as good</span> '
+        '<span class="key behind">▼ ▽ the printed value is better</span> '
+        f"{room} Full marks: by more than two standard errors. Small print: ± standard error · ours over printed ×.</p>"
+    )
+
+
+def table_html(experiment: Experiment, table: pd.DataFrame, measure: str) -> str:
+    """One printed table; ``table`` holds its judged rows."""
+    here = table[table["measure"] == measure]
+    groups = _groups(experiment, here)
+    several = here["dataset"].nunique() > 1
+    body, last = [], None
+    for (dataset, n, epsilon), rows in here.groupby(["dataset", "n", "epsilon"], sort=False):
+        place = dataset if several else n
+        head = _place(DATASETS[dataset].title if several else f"{n:,}") if place != last else "<td></td>"
+        cells = (
+            head
+            + _place(f"{epsilon:g}")
+            + "".join(_group_cells(columns, _has_print(here, columns), rows) for columns in groups.values())
+        )
+        first = ' class="first"' if place != last else ""
+        body.append(f"<tr{first}>{cells}</tr>")
+        last = place
+    name = measure_words(measure)[0]
+    return (
+        f'<div class="printed-scroll"><table class="printed" aria-label="{html.escape(name)}"><thead>'
+        + _heads(groups, here, "data" if several else "n")
+        + f"</thead><tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def totals_html(known: Mapping[str, Mapping[str, Standing]], titles: Mapping[str, str]) -> str:
+    """One row for each kind of noise, one column for each kind of table: printed cells that are reached."""
+    names = list(dict.fromkeys(column for found in known.values() for column in found))
+    head = '<th class="place">ours</th>' + "".join(f"<th>{html.escape(titles[name])}</th>" for name in known)
+    body = ""
+    for column in names:
+        status = next(found[column].status for found in known.values() if column in found)
+        title = "Functional release" if column == "functional" else f"The paper’s algorithm, noise “{column}”"
+        body += f'<tr class="line"><td class="place"><span>{html.escape(title)}</span> {_badge(status)}</td>'
+        body += "".join(_total(found.get(column)) for found in known.values()) + "</tr>"
+    return (
+        '<div class="printed-scroll"><table class="printed totals" aria-label="printed cells reached"><thead><tr>'
+        f"{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _total(item: Standing | None) -> str:
+    if item is None:
+        return "<td>–</td>"
+    missing = f", {item.missing} without a run" if item.missing else ""
+    return f"<td><span>{item.ahead} of {item.cells}</span><small>clearly: {item.clear}{missing}</small></td>"
+
+
+def _groups(experiment: Experiment, here: pd.DataFrame) -> dict[str, list[Column]]:
+    """Our columns by the printed method that they stand beside."""
+    found: dict[str, list[Column]] = {}
+    for column in experiment.columns:
+        if (here["column"] == column.name).any():
+            found.setdefault(column.printed, []).append(column)
+    return found
+
+
+def _has_print(here: pd.DataFrame, columns: list[Column]) -> bool:
+    return bool(here[here["column"].isin([column.name for column in columns])]["printed"].notna().any())
+
+
+def _heads(groups: dict[str, list[Column]], here: pd.DataFrame, first: str) -> str:
+    top = f'<th class="place" rowspan="2">{first}</th><th class="place" rowspan="2">ε</th>'
+    second = ""
+    name = here["table"].iloc[0]
+    runs = 1 if name == ONE_RUN else paper_table(name)["runs"]
+    for printed, columns in groups.items():
+        title, status = PRINTED_METHODS[printed]
+        shown = _has_print(here, columns)
+        top += f'<th class="paper" colspan="{len(columns) + shown}">{html.escape(title)}</th>'
+        if shown:
+            second += f'<th class="paper">printed {_badge(status)}<small>{_runs(runs, runs)}</small></th>'
+        for column in columns:
+            mine = here[here["column"] == column.name]["runs"]
+            words = f"{html.escape(column_title(column))} {_badge(status_of(here, column.name))}"
+            second += f"<th>{words}<small>{_runs(mine.min(), mine.max())}</small></th>"
+    return f"<tr>{top}</tr><tr>{second}</tr>"
+
+
+def _runs(least: int, most: int) -> str:
+    return f"{most} run{'s' if most != 1 else ''}" if least == most else f"{least} to {most} runs"
+
+
+def _badge(status: str) -> str:
+    if not status:
+        return ""
+    words = html.escape(frame.STATUS_WORDS[status])
+    return f'<span class="status {frame.STATUS_COLOURS[status]}">{words}</span>'
+
+
+def _group_cells(columns: list[Column], shown: bool, rows: pd.DataFrame) -> str:
+    """The printed value, where the table has one, and ours beside it."""
+    mine = rows[rows["column"].isin([column.name for column in columns])]
+    by_column = {row["column"]: row for row in mine.to_dict("records")}
+    known = mine[mine["printed"].notna()]
+    text = ""
+    if shown:
+        value = _number(known["printed"].iloc[0], known["printed_se"].iloc[0]) if len(known) else "–"
+        text = f'<td class="paper">{value}</td>'
+    for place, column in enumerate(columns):
+        text += _ours(by_column.get(column.name), "paper" if place == 0 and not shown else "")
+    return text
+
+
+def _ours(row: dict[str, Any] | None, side: str) -> str:
+    if row is None or math.isnan(row["ours"]):
+        note = "no run succeeded" if row is not None and row["failures"] else ""
+        return f'<td class="{side}">–<small>{note}</small></td>'
+    failed = [f"{row['failures']} failed"] if row["failures"] else []
+    if row["ahead"] is None:
+        return f'<td class="{side}">{_number(row["ours"], row["se"], *failed)}</td>'
+    mark = (row["ahead"], row["clear"])
+    kind = "ahead" if row["ahead"] else "behind"
+    number = _number(row["ours"], row["se"], f"{short(row['ratio'])} ×", *failed)
+    return f'<td class="{side} {kind}" title="{MARK_WORDS[mark]}">{MARKS[mark]} {number}</td>'
+
+
+def _place(text: str) -> str:
+    return f'<td class="place">{html.escape(text)}</td>'
+
+
+def _number(value: float, spread: float, *more: str) -> str:
+    """A value, and under it in small print its standard error and what else there is to say."""
+    error = [] if math.isnan(spread) else [f"± {short(float(f'{spread:.1g}'))}"]
+    return f"<span>{short(value)}</span><small>{' · '.join([*error, *more])}</small>"

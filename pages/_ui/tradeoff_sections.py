@@ -1,0 +1,244 @@
+"""The other parts of the Tradeoff page: sensitivity, kernels, sources of error, and the budget that a target needs."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dpgrams_core import METHODS
+from dpgrams_core.cells import Cell
+from dpgrams_core.error_sources import ErrorSources, stream_error_sources
+from dpgrams_core.errors import SpecError
+from dpgrams_core.figures import (
+    LAB_MEASURES,
+    Chart,
+    error_sources_chart,
+    in_a_text,
+    kernel_chart,
+    needed_chart,
+    sensitivity_chart,
+)
+from dpgrams_core.needed_budget import MEASURES, NeededBudget, stream_needed
+from dpgrams_core.sweeps import plan_cells
+from pages._ui import frame, show
+from pages._ui.tradeoff_choices import (
+    RULES,
+    SOUGHT,
+    VARIED,
+    chosen,
+    error_measures,
+    line,
+    number,
+    one_arm,
+    source_arms,
+    target_measures,
+)
+from pages._ui.tradeoff_grids import ARMS, LabSettings, numbers_of
+from pages._ui.tradeoff_live import Known, live_result, live_sweep
+from pages._ui.tradeoff_runs import streamed, workers
+
+ORDERS = ("gaussian", "gaussian4", "legendre4")
+
+
+def sensitivity(settings: LabSettings) -> None:
+    """A score against one control, as in the paper's appendix."""
+    top = st.container()
+    with st.container(horizontal=True, gap="medium"):
+        control = chosen("lab_vary", {name: words for name, (words, _, _) in VARIED.items()}, "What is varied")
+        measure = chosen(f"lab_score_{settings.kind}", LAB_MEASURES[settings.kind], "Score")
+    with st.container(horizontal=True, gap="medium"):
+        arm = one_arm(f"lab_s_arm_{settings.kind}_{control}", [arm for arm in ARMS[settings.kind] if arm.has(control)])
+        values = line("Values", f"lab_values_{control}")
+        epsilon = number("at ε", "lab_one_eps")
+
+    def plan() -> list[Cell]:
+        return plan_cells(
+            arm.method,
+            settings.dataset,
+            n=numbers_of("n", settings.sizes, int),
+            epsilon=[epsilon],
+            runs=settings.runs,
+            seed=settings.seed,
+            vary=(control, numbers_of(control, values, VARIED[control][2])),
+            **settings.options_of(arm),
+        )
+
+    question = f"How much does it matter? {VARIED[control][0]} of {in_a_text(arm.title)}, at ε = {epsilon:g}"
+    charted(
+        plan,
+        top,
+        question,
+        lambda known, cells: sensitivity_chart(_results(known), cells, measure),
+        "sensitivity",
+        begins=arm.title,
+    )
+
+
+def kernel(settings: LabSettings) -> None:
+    """Gaussian against order 4 on the same bandwidth, as in fig:kernel_order_validation."""
+    arms = [arm for arm in ARMS[settings.kind] if arm.has("kernel")]  # the first has the paper's noise
+    if not arms:
+        frame.answer("DP-PMS has one kernel only: choose modes or clusters to compare kernels.")
+        return
+    top = st.container()
+    with st.container(horizontal=True, gap="medium"):
+        epsilons = line("Privacy budgets, ε", "lab_kernel_eps")
+        rule = chosen("lab_rule", RULES, "Bandwidth rule, shared by all kernels")
+        measure = chosen(f"lab_score_{settings.kind}", LAB_MEASURES[settings.kind], "Score")
+
+    def plan() -> list[Cell]:
+        options = settings.options_of(arms[0]) | ({} if rule == "default" else {"bandwidth": rule})
+        return plan_cells(
+            arms[0].method,
+            settings.dataset,
+            n=numbers_of("n", settings.sizes, int),
+            epsilon=numbers_of("epsilon", epsilons, float),
+            runs=settings.runs,
+            seed=settings.seed,
+            vary=("kernel", ORDERS),
+            **options,
+        )
+
+    question = "Does a kernel of higher order pay?"
+    charted(plan, top, question, lambda known, cells: kernel_chart(_results(known), cells, measure), "kernel")
+
+
+def sources(settings: LabSettings) -> None:
+    """The error of one method, told apart by switching its ingredients on one at a time."""
+    arms = source_arms(settings.kind)
+    if not arms:
+        frame.answer("The sources of error can be told apart for modes and for clusters, not for regression.")
+        return
+    top = st.container()
+    with st.container(horizontal=True, gap="medium"):
+        arm = one_arm(f"lab_e_arm_{settings.kind}", arms)
+        n = number("Records, n", f"lab_one_n_{settings.dataset}")
+        epsilon = number("at ε", "lab_one_eps")
+        measure = chosen(f"lab_e_score_{settings.kind}", error_measures(settings.kind), "Error")
+    how: dict[str, Any] = {
+        "n": n,
+        "epsilon": epsilon,
+        "measure": measure,
+        "runs": settings.runs,
+        "seed": settings.seed,
+        **settings.options_of(arm),
+    }
+
+    def draw(found: ErrorSources | None) -> None:
+        with top:
+            unclear = _first(found.sentence, "Within") if found and "Within two" in found.sentence else ""
+            words = "Where the error comes from is told apart run by run."
+            frame.answer(f"{_first(found.sentence)} {unclear}" if found else words)
+        if found is not None:
+            show.chart(error_sources_chart(found), "lab_sources")
+
+    checked(
+        lambda executor: stream_error_sources(arm.method, settings.dataset, executor=executor, **how),
+        ("sources", arm.method, settings.dataset, *sorted(how.items())),
+        draw,
+        lambda found: found.complete,
+        lambda found: f"{found.runs} of {found.wanted} runs",
+    )
+
+
+def needed(settings: LabSettings) -> None:
+    """The ε, or the n, that a wished score needs, as a bracket with its confidence."""
+    top = st.container()
+    with st.container(horizontal=True, gap="medium"):
+        sought = chosen("lab_sought", SOUGHT, "What is sought")
+        measure = chosen(f"lab_t_score_{settings.kind}", target_measures(settings.kind), "I need")
+        side = "at least" if MEASURES[settings.kind][measure] else "at most"
+        target = number(side, f"lab_target_{measure}")
+        percent = number("in % of runs", "lab_percent")
+    with st.container(horizontal=True, gap="medium"):
+        arm = one_arm(f"lab_t_arm_{settings.kind}", [arm for arm in ARMS[settings.kind] if METHODS[arm.method].private])
+        if sought == "epsilon":
+            held: dict[str, Any] = {"n": number("Records, n", f"lab_one_n_{settings.dataset}")}
+        else:
+            held = {"epsilon": number("at ε", "lab_one_eps")}
+        low = number("from", f"lab_low_{sought}")
+        high = number("to", f"lab_high_{sought}")
+    how: dict[str, Any] = {
+        "low": low,
+        "high": high,
+        "target": target,
+        "measure": measure,
+        "probability": percent / 100,
+        "seed": settings.seed,
+        **held,
+        **settings.options_of(arm),
+    }
+
+    def draw(found: NeededBudget | None) -> None:
+        with top:
+            words = f"Press Start: simulations will bracket the {'ε' if sought == 'epsilon' else 'n'} that this needs."
+            frame.answer(_first(found.sentence) if found else words)
+        if found is not None:
+            show.chart(needed_chart(found), "lab_needed")
+
+    checked(
+        lambda executor: stream_needed(sought, arm.method, settings.dataset, executor=executor, **how),
+        ("needed", sought, arm.method, settings.dataset, *sorted(how.items())),
+        draw,
+        lambda found: found.finished,
+        lambda found: f"{len(found.tried)} values tried, at most {found.question.most_values}.",
+        by_itself=False,
+    )
+
+
+def charted(
+    plan: Callable[[], list[Cell]],
+    top: Any,
+    question: str,
+    picture: Callable[[Known, Sequence[Cell]], Chart],
+    key: str,
+    begins: str = "",
+) -> None:
+    """A sweep of its own with one chart; the answer is that sentence of the chart's which ``begins`` so."""
+    try:
+        cells = plan()
+    except SpecError as error:
+        with top:
+            frame.answer("There is no curve to draw yet.")
+        frame.problem(error)
+        return
+
+    def draw(known: Known) -> None:
+        chart = picture(known, cells)
+        with top:
+            frame.answer(_first(chart.sentence, begins))
+        show.chart(chart, f"lab_{key}", question)
+
+    live_sweep(cells, draw)
+
+
+def checked(
+    make: Callable[[Any], Any],
+    key: tuple[object, ...],
+    draw: Callable[[Any], None],
+    finished: Callable[[Any], bool],
+    words: Callable[[Any], str],
+    by_itself: bool = True,
+) -> None:
+    """A streamed result; settings that cannot be used are refused with their sentence before anything starts."""
+    try:
+        make("serial").close()  # it checks at the call and runs nothing until it is read
+    except SpecError as error:
+        draw(None)
+        frame.problem(error)
+        return
+    live_result(key, streamed(make, workers()), draw, finished, words=words, by_itself=by_itself)
+
+
+def _results(known: Known) -> list[Any]:
+    return [found for found in known.values() if found.ended]
+
+
+def _first(text: str, begins: str = "") -> str:
+    """The last sentence that begins so (of the largest n), or the first one; the rest stands under the chart."""
+    sentences = [part.rstrip(".") + "." for part in text.split(". ")]
+    wanted = [sentence for sentence in sentences if begins and sentence.startswith(begins)]
+    return html.escape((wanted or sentences[:1])[-1])

@@ -1,0 +1,123 @@
+"""The exports of every page, built as a click would build them."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpgrams_core import load_dataset, run, score
+from dpgrams_core.figures import short
+from dpgrams_core.recipes import Recipe, spec_from_json
+from dpgrams_core.scripts import simulation_script
+from pages._ui import exports
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "modes": {"n": "200", "seed": "3", "epsilon": "2", "curve": "off", "runs": "off", "landscape": "off"},
+    "regression": {"reg_n": "100", "seed": "3", "curve": "off"},
+    "clusters": {"clu_n_blobs": "200", "seed": "3", "curve": "off"},
+    "guarantee": {"n": "200", "epsilon": "2", "measure": "off", "accountants": "off"},
+}
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """``opened(page, **query)``: the page, and its files by the key of their button."""
+    files: dict[str, exports.File] = {}
+    button = exports.download
+
+    def listening(file, key, *more):
+        files[key] = file
+        button(file, key, *more)
+
+    monkeypatch.setattr(exports, "download", listening)
+
+    def opening(page: str, **query: str) -> tuple[AppTest, dict[str, exports.File]]:
+        files.clear()
+        app = AppTest.from_file(str(ROOT / "pages" / f"{page}.py"), default_timeout=120)
+        for key, value in {**PAGES[page], **query}.items():
+            app.query_params[key] = value
+        app.run()
+        assert not app.exception
+        return app, files
+
+    return opening
+
+
+def answer(app: AppTest) -> str:
+    body = next(item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body)
+    return exports.plain_text(body)
+
+
+def built(file: exports.File) -> str:
+    content = file.build()
+    return content if isinstance(content, str) else content.decode("utf-8-sig")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_a_report_a_script_and_its_settings_and_every_chart_its_files(opened, page):
+    app, files = opened(page)
+    shown = {item.key for item in app.get("download_button")}
+    assert shown == set(files)
+    assert {"export_report_html", "export_simulation_py", "export_settings_json"} <= shown
+    # An expander under a chart has its table, its page, and the buttons that the browser serves.
+    charts = [key.removesuffix("_html") for key in shown if key.endswith("_html") and not key.startswith("export_")]
+    assert len(charts) >= 2
+    assert {f"{key}_csv" for key in charts} <= shown
+    for key in charts:
+        table = pd.read_csv(io.StringIO(built(files[f"{key}_csv"])))
+        assert len(table.columns) >= 1
+    recipes = spec_from_json(built(files["export_settings_json"]))
+    assert built(files["export_simulation_py"]) == simulation_script(recipes)
+    report = built(files["export_report_html"])
+    assert answer(app).split("\n")[0][:60] in exports.plain_text(report.split("</head>")[1])
+    assert "Is it safe?" in report
+    assert "Simulation" in report
+
+
+def test_the_settings_of_the_modes_page_give_the_numbers_of_its_answer(opened):
+    app, files = opened("modes", method="functional")
+    first, baseline = spec_from_json(built(files["export_settings_json"]))
+    assert (first.method, first.n, first.seed, dict(first.options)["epsilon"]) == ("functional", 200, 3, 2.0)
+    for recipe in (first, baseline):
+        assert short(score_of(recipe)["mse_per_true_mode"]) in answer(app)
+
+
+def test_two_methods_are_both_in_the_script_and_both_have_their_guarantee(opened):
+    _, files = opened("modes", compare="tight")
+    recipes = spec_from_json(built(files["export_settings_json"]))
+    assert [dict(recipe.options).get("calibration") for recipe in recipes] == ["experiments", "tight", None]
+    report = built(files["export_report_html"])
+    assert report.count("Is it safe?") == report.count('<div id="picture-') == 2
+    assert "If the claim holds" in report
+
+
+def test_a_private_curve_that_is_added_brings_its_guarantee(opened):
+    _, files = opened("regression", reg_show="private,other")
+    assert built(files["export_report_html"]).count("Is it safe?") == 2
+    methods = [recipe.method for recipe in spec_from_json(built(files["export_settings_json"]))]
+    assert methods == ["functional_regression", "dp_pms", "pms", "lowess"]
+
+
+def test_building_waits_for_the_click(opened, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("built while the page was drawn")
+
+    for name in ("figure_html", "stakeholder_report", "simulation_script", "spec_json", "table_csv"):
+        monkeypatch.setattr(exports, name, never)
+    opened("modes")
+
+
+def score_of(recipe: Recipe) -> dict[str, float]:
+    data = load_dataset(recipe.dataset, n=recipe.n, seed=recipe.data_seed)
+    return score(run(recipe.method, data, seed=recipe.seed, **dict(recipe.options)), data)
+
+
+def test_an_answer_made_of_html_becomes_text():
+    assert exports.plain_text('a <b class="x">b</b><br>c &lt; d &amp; e') == "a b\nc < d & e"
+    assert re.search("<", exports.plain_text("<p>x</p>")) is None

@@ -1,0 +1,317 @@
+"""The My data page as a script, without a browser: nothing before a release, one charge for one click, two views."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpgrams_core.errors import BudgetError
+from dpgrams_core.privacy.ledger import Ledger
+from pages._ui.my_data_state import Own, plain
+
+ROOT = Path(__file__).parents[2]
+AGE, PAY = "37.123457", "41234.0625"  # cells that nothing else on the page could print
+
+
+def people(rows: int = 400, missing: int = 0, seed: int = 0) -> bytes:
+    """A CSV file of two groups, with the two known cells in its first row."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, rows)
+    age = np.where(group == 0, 25, 65) + 4 * rng.standard_normal(rows)
+    pay = np.where(group == 0, 20_000, 60_000) + 4_000 * rng.standard_normal(rows)
+    lines = ["age,pay,town", f"{AGE},{PAY},here"]
+    lines += [f"{a:.5f},{p:.4f},there" for a, p in zip(age[1:], pay[1:], strict=True)]
+    lines[2 : 2 + missing] = [f",{row.split(',', 1)[1]}" for row in lines[2 : 2 + missing]]
+    return ("\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture(autouse=True)
+def ledger(tmp_path, monkeypatch):
+    """A ledger of the test's own."""
+    for name in ("UPLOADS", "DATA", "CAP_EPSILON", "CAP_DELTA", "MAX_UPLOAD_MB", "CURATOR"):
+        monkeypatch.delenv(f"DPGRAMS_{name}", raising=False)
+    monkeypatch.setenv("DPGRAMS_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    return Ledger(tmp_path / "ledger.sqlite3")
+
+
+def checked(app: AppTest) -> AppTest:
+    app.run()
+    assert not app.exception
+    return app
+
+
+def new_page() -> AppTest:
+    return checked(AppTest.from_file(str(ROOT / "pages" / "my_data.py"), default_timeout=120))
+
+
+def upload(app: AppTest, content: bytes, name: str = "people.csv") -> AppTest:
+    app.file_uploader[0].set_value((name, content, "text/csv"))
+    return checked(app)
+
+
+def state_boxes(app: AppTest, **bounds: tuple[float, float]) -> AppTest:
+    """Pick these columns and state their bounds."""
+    app.multiselect[0].set_value(list(bounds))
+    checked(app)
+    for name, pair in bounds.items():
+        for value, word in zip(pair, ("from", "to"), strict=True):
+            next(item for item in app.number_input if item.label == f"{name}, {word}").set_value(value)
+    return checked(app)
+
+
+def release_button(app: AppTest):
+    return next(item for item in app.button if item.label.startswith("Release ("))
+
+
+def button(app: AppTest, label: str):
+    return next(item for item in app.button if item.label.startswith(label))
+
+
+def release_once(app: AppTest) -> AppTest:
+    release_button(app).click()
+    return checked(app)
+
+
+def everything(app: AppTest) -> str:
+    """All that was sent to the browser as text."""
+    return str(app.main) + "".join(str(getattr(item, "proto", "")) for item in _elements(app.main))
+
+
+def _elements(block):
+    for child in block.children.values():
+        yield child
+        if hasattr(child, "children"):
+            yield from _elements(child)
+
+
+def answer(app: AppTest) -> str:
+    body = next(item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body)
+    return re.sub("<[^>]*>", "", body)
+
+
+def all_text(app: AppTest) -> str:
+    parts = [*app.markdown, *app.caption, *app.error, *app.warning, *app.info, *app.subheader]
+    return "\n".join(item.value for item in parts)
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {item.label: item.value for item in app.metric}
+
+
+def view(app: AppTest, name: str) -> AppTest:
+    next(item for item in app.segmented_control if item.key == "own_view").set_value(name)
+    return checked(app)
+
+
+def test_nothing_is_shown_before_a_release_and_one_click_is_one_charge(ledger):
+    page = new_page()
+    assert "Nothing about it is shown until you release" in answer(page)
+    upload(page, people())
+    assert "400 rows" in all_text(page)
+    assert "`town` holds text" in all_text(page)
+    state_boxes(page, age=(0, 100), pay=(0, 100_000))
+    assert release_button(page).label == "Release (spends ε = 0.5, δ = 1e-6)"
+    assert metrics(page)["Left now"] == "ε = 3"
+    assert metrics(page)["Left afterwards"] == "ε = 2.5"
+    assert "a stand-in, not your data" in all_text(page)
+    for value in (0.2, 1.0, 0.5):  # sliders move, and nothing is charged
+        next(item for item in page.select_slider if item.key == "own_epsilon").set_value(value)
+        checked(page)
+    assert ledger.charges() == []
+    assert "2.5" in everything(page)  # the search does see what is on the page
+    for cell in (AGE, PAY):
+        assert cell not in everything(page)
+    release_once(page)
+    charge = ledger.charges()[0]
+    assert (charge.epsilon, charge.delta, charge.status, charge.drawn) == (0.5, 1e-6, "proven", True)
+    assert charge.description == "Functional release of age, pay"
+    assert re.search(r"For ε = 0.5 you can say: \d peaks? in age and pay|nothing stands above the noise", answer(page))
+    text = all_text(page)
+    for words in ("Is the guarantee real?", "Proven: replacing one record", "there is no seed", "another file holds"):
+        assert words in text
+    for key, value in (("own_smooth", 1.5), ("own_count", 3)):  # free, as often as one likes
+        next(item for item in page.select_slider if item.key == key).set_value(value)
+        checked(page)
+    next(item for item in page.segmented_control if item.key.startswith("own_read")).set_value("clusters")
+    checked(page)
+    assert "3 cluster centres" in all_text(page)
+    assert len(ledger.charges()) == 1
+    assert "a synthetic twin of your release" in all_text(page)
+    for cell in (AGE, PAY):
+        assert cell not in everything(page)
+    assert set(page.query_params) <= {"own_epsilon", "own_delta", "own_scale", "own_way"}
+
+
+def test_the_curator_sees_records_under_a_banner_and_nobody_else(ledger, monkeypatch):
+    page = release_once(state_boxes(upload(new_page(), people()), age=(0, 100)))
+    assert "Curator view: not private" not in all_text(page)
+    view(page, "curator")
+    assert "Curator view: not private" in all_text(page)
+    assert "The 400 records" in all_text(page)
+    page.session_state["presenter"] = True  # a projector is running
+    assert "The 400 records" not in all_text(checked(page))
+    del page.session_state["presenter"]
+    view(checked(page), "curator")
+    monkeypatch.setenv("DPGRAMS_CURATOR", "off")
+    checked(page)
+    assert "The 400 records" not in all_text(page)
+    assert "own_view" not in [item.key for item in page.segmented_control]
+    assert len(ledger.charges()) == 1
+
+
+def test_the_same_file_finds_its_budget_again_and_the_cap_holds(monkeypatch):
+    monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "0.8")
+    release_once(state_boxes(upload(new_page(), people()), age=(0, 100)))
+    shuffled = people().splitlines(keepends=True)
+    again = upload(new_page(), b"".join([shuffled[0], *reversed(shuffled[1:])]), "another name.csv")
+    state_boxes(again, pay=(0, 100_000))
+    assert metrics(again)["Left now"] == "ε = 0.3"
+    assert release_button(again).disabled
+    assert "Nothing was charged and nothing was drawn" in all_text(again)
+    next(item for item in again.select_slider if item.key == "own_epsilon").set_value(0.3)
+    assert not release_button(checked(again)).disabled
+    other = state_boxes(upload(new_page(), people(seed=1)), pay=(0, 100_000))
+    assert metrics(other)["Left now"] == "ε = 0.8"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        (b"", "empty.csv", "The file is empty"),
+        (b"PK\x03\x04 and so on", "people.xlsx", "zip archive or an Excel workbook"),
+        (f"{AGE},{PAY}\n1,2\n".encode(), "headless.csv", "does not look like column names"),
+        (f"age\n{AGE}\n{AGE},{PAY}\n".encode(), "ragged.csv", "more or fewer cells"),
+    ],
+)
+def test_a_bad_file_gets_one_sentence_and_no_value_is_repeated(content, name, words):
+    page = upload(new_page(), content, name)
+    assert words in page.error[0].value
+    assert AGE not in everything(page)
+    assert len(page.file_uploader) == 1  # the way forward: another file
+    assert "400 rows" in all_text(upload(page, people()))
+
+
+def test_missing_values_are_repaired_by_a_button_and_bad_bounds_said(ledger):
+    page = upload(new_page(), people(missing=12))
+    page.multiselect[0].set_value(["age"])
+    checked(page)
+    assert "12 of 400 rows have a missing value" in page.error[0].value
+    button(page, "Drop the 12 rows with missing values").click()
+    checked(page)
+    state_boxes(page, age=(100, 0))
+    assert "box" in page.error[0].value
+    state_boxes(page, age=(0, 100))
+    release_once(page)
+    assert "12 rows with a missing or infinite value were dropped" in all_text(page)
+    assert ledger.charges()[0].drawn
+
+
+def test_bounds_can_be_bought(ledger):
+    page = upload(new_page(), people(rows=3_000))
+    page.multiselect[0].set_value(["age"])
+    checked(page)
+    button(page, "Estimate age (spends ε = 0.2, δ = 1e-7)").click()
+    checked(page)
+    assert [(charge.description, charge.epsilon) for charge in ledger.charges()] == [("Bounds of age", 0.2)]
+    low, high = (item.value for item in page.number_input)
+    assert low < 30 < 60 < high
+    assert metrics(page)["Left now"] == "ε = 2.8"
+
+
+def test_a_response_and_dp_grams(ledger):
+    page = upload(new_page(), people())
+    page.segmented_control[0].set_value("regression")
+    checked(page)
+    for number, name in enumerate(("age", "pay")):
+        page.selectbox[number].set_value(name)
+        checked(page)
+    for item, value in zip(page.number_input, (0, 100, 0, 100_000), strict=True):
+        item.set_value(value)
+    release_once(checked(page))
+    assert "branch" in answer(page)
+    page.segmented_control[0].set_value("modes")
+    checked(page)
+    state_boxes(page, age=(0, 100))
+    next(item for item in page.selectbox if item.key == "own_way").set_value("dp_grams")
+    checked(page)
+    release_once(page)
+    assert [charge.status for charge in ledger.charges()] == ["proven", "proven"]
+    assert "This method releases no surface" in all_text(page)
+
+
+def test_a_demonstration_takes_no_files_and_a_folder_opens_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("DPGRAMS_UPLOADS", "off")
+    page = new_page()
+    assert len(page.file_uploader) == 0
+    assert "Uploads are switched off" in all_text(page)
+    button(page, "Try it with an example file").click()
+    checked(page)
+    page.multiselect[0].set_value(["age", "sleep"])
+    button(checked(page), "Drop the 12 rows").click()
+    button(checked(page), "Fill in what anyone would say").click()
+    assert release_button(checked(page)).label.startswith("Release (spends ε = 0.5")
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "people.csv").write_bytes(people(rows=123))
+    monkeypatch.setenv("DPGRAMS_DATA", str(folder))
+    page = new_page()
+    button(page, "Open it").click()
+    assert "123 rows" in all_text(checked(page))
+
+
+def test_a_wrong_configuration_is_a_sentence(monkeypatch):
+    monkeypatch.setenv("DPGRAMS_UPLOADS", "maybe")
+    assert "it must be on or off" in new_page().error[0].value
+
+
+def test_a_ticket_is_good_for_one_purchase():
+    own, started, bought = Own(), threading.Event(), []
+    ticket = own.ticket
+
+    def slow_purchase() -> None:
+        started.set()
+        threading.Event().wait(0.2)
+        bought.append(1)
+
+    first = threading.Thread(target=own.once, args=(ticket, slow_purchase))
+    first.start()
+    started.wait()
+    own.once(ticket, slow_purchase)  # a second click, while the first is still drawing
+    first.join()
+    assert bought == [1]
+    assert own.ticket != ticket
+
+    def refused() -> None:
+        raise BudgetError("There is not enough left.")
+
+    own.once(own.ticket, refused)
+    assert own.problem == "There is not enough left."
+
+    def broken() -> None:
+        raise RuntimeError(f"cell {AGE}")
+
+    own.once(own.ticket, broken)
+    assert AGE not in own.problem
+    assert "the charge stays" in own.problem
+
+
+def test_no_shared_cache_is_near_private_data():
+    for path in [ROOT / "pages" / "my_data.py", *(ROOT / "pages" / "_ui").glob("my_data_*.py")]:
+        source = path.read_text()
+        assert "cache_data" not in source
+        assert "cache_resource" not in source
+        assert not re.search(r"import .*\bcache\b", source), path.name
+
+
+def test_a_column_name_is_no_markup():
+    assert plain("a_b*[x](http://e.x) $y$ :red[z]") == r"a\_b\*\[x\](http://e.x) \$y\$ \:red\[z\]"
+    content = people().replace(b"age,pay", b"a*b*<i>,p$a$y", 1)
+    page = upload(new_page(), content)
+    page.multiselect[0].set_value(["a*b*<i>"])
+    checked(page)
+    assert page.number_input[0].label == r"a\*b\*\<i\>, from"

@@ -1,0 +1,202 @@
+"""The Paper page as a script, without a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpgrams_core import shipped as module
+from dpgrams_core.cells import CellResult
+from dpgrams_core.experiments import EXPERIMENTS
+from dpgrams_core.figures import judged, standings
+from dpgrams_core.methods import METHODS
+from dpgrams_core.paper import ONE_RUN, PAPER_TABLES
+from dpgrams_core.shipped import ship, shipped, shipped_file
+from pages._ui.frame import STATUS_WORDS
+from pages._ui.paper_words import PARTS, PRINTED, SPACE, UNPROVEN, WORDS, experiment_of, part_of
+
+ROOT = Path(__file__).parents[2]
+STATUS = {"functional": "proven", "tight": "proven", "theorem": "as published"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty place for finished tables."""
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    shipped.cache_clear()
+    yield tmp_path
+    shipped.cache_clear()
+
+
+def made_up(experiment) -> list[CellResult]:
+    """Every cell of an experiment with two invented runs, on both sides of the printed values."""
+    found = []
+    for place, (column, cell) in enumerate(experiment.cells(2, experiment.names, seed=7)):
+        level = 0.003 * 3 ** (place % 7)
+        scores = {name: (level, 1.2 * level) for name in experiment.measures if name != "seconds"}
+        status = STATUS.get(column, "nominal") if METHODS[cell.method].private else "none"
+        found.append(
+            CellResult(cell=cell, scores=scores, seconds=(0.01, 0.02), status=status, failures=(), numbers=(0, 1))
+        )
+    return found
+
+
+@pytest.fixture
+def filled(folder):
+    """Finished tables of everything."""
+    for experiment in EXPERIMENTS.values():
+        ship(experiment.name, made_up(experiment), command="a made-up command", seed=7, date="2026-01-02")
+    return folder
+
+
+def opened(**query: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "pages" / "paper.py"), default_timeout=120)
+    for key, value in query.items():
+        app.query_params[key] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def bodies(app: AppTest) -> list[str]:
+    return [item.proto.body for item in app.get("html")]
+
+
+def answer(app: AppTest) -> str:
+    return re.sub("<[^>]*>", "", next(body for body in bodies(app) if 'data-testid="answer"' in body))
+
+
+def printed_table(app: AppTest) -> str:
+    return next(body for body in bodies(app) if '<table class="printed" ' in body)
+
+
+def all_text(app: AppTest) -> str:
+    parts = [*app.markdown, *app.caption, *app.error, *app.info, *app.subheader]
+    return "\n".join(item.value for item in parts)
+
+
+def test_every_printed_table_and_every_figure_of_ours_has_its_place():
+    tables = set(json.loads(PAPER_TABLES.read_text(encoding="utf-8"))) - {"origin"}
+    figures = {table.name for experiment in EXPERIMENTS.values() for table in experiment.tables}
+    assert set(WORDS) == tables | figures
+    assert {part_of(name) for name in WORDS} == set(PARTS)
+
+
+def test_without_finished_tables_the_page_says_how_to_make_them(folder):
+    for part, (_, names) in PARTS.items():
+        app = opened(paper_part=part)
+        assert "not here yet" in answer(app)
+        assert f"No finished table of {names[0]} comes with this version. This command makes it:" in all_text(app)
+        runs = EXPERIMENTS[names[0]].runs
+        assert app.code[0].value == f"python -m dpgrams_core reproduce {part} --runs {runs} --ship"
+        assert UNPROVEN in all_text(app)
+
+
+def test_the_answer_counts_the_cells_of_every_kind_of_table(filled):
+    app = opened()
+    assert app.title[0].value == "Do the paper's numbers hold, and with which guarantee?"
+    first, second = answer(app).split(". ")
+    for name in PRINTED:
+        table = judged(EXPERIMENTS[name], shipped(name).results)
+        found = {item.column.name: item for item in standings(EXPERIMENTS[name], table)}
+        for column, sentence in (("functional", first), ("experiments", second)):
+            assert f"{found[column].ahead} of {found[column].cells} cells of the" in sentence
+    assert first.startswith("The functional release (proven) is at least as good")
+    assert "(nominal: not a proof)" in second
+    totals = next(body for body in bodies(app) if "totals" in body and "<table" in body)
+    assert totals.count("<tr class=") == 4  # one row for each kind of noise
+
+
+def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
+    app = opened()
+    body = printed_table(app)
+    head, rows = body.split("</thead>")
+    assert rows.count("<tr") == 20
+    for words in ("proven", "nominal", "as published", "none"):
+        assert STATUS_WORDS[words] in head
+    assert "20 runs" in head  # printed
+    assert "2 runs" in head  # ours
+    assert "<span>0.738</span><small>± 0.1</small>" in rows  # 0.7375 with 0.0978
+    table = judged(EXPERIMENTS["modes"], shipped("modes").results)
+    here = table[(table["table"] == "modes_four_corners") & (table["measure"] == "mse")]
+    assert rows.count(' ahead"') == here["ahead"].astype(bool).sum()
+    assert rows.count(' behind"') == (~here["ahead"].astype(bool)).sum()
+    marks = len(re.findall("[▲▼]", rows))
+    assert marks == here["clear"].astype(bool).sum()
+    assert app.code[0].value == "python -m dpgrams_core reproduce modes --runs 50"
+    assert "These numbers were made by `a made-up command`, seed 7, 2026-01-02, numpy" in all_text(app)
+
+
+def test_every_table_figure_and_score_opens(filled):
+    app = opened()
+    for name, words in WORDS.items():
+        experiment = experiment_of(name)
+        app.session_state["paper_part"] = part_of(name)
+        app.session_state[f"paper_{part_of(name)}"] = name
+        app.run()
+        assert not app.exception
+        text = all_text(app)
+        assert f"**{words.title}** · the paper says: " in text
+        assert words.labels in text
+        if experiment in PRINTED:
+            assert '<table class="printed" ' in printed_table(app)
+        else:
+            assert "prints no numbers of it" in text
+            assert "nominal: not a proof" in text
+        charts = app.get("plotly_chart")
+        assert len(charts) == (1 if experiment in PRINTED else len(EXPERIMENTS[experiment].columns))
+
+
+def test_a_measure_that_is_not_printed_has_no_ratio(filled):
+    app = opened(paper_score_modes="found")
+    assert " ×" not in printed_table(app)
+    assert "The paper prints no modes found" in all_text(app)
+
+
+def test_what_is_not_on_one_scale_is_said(filled):
+    place = {"paper_part": "clustering", "paper_clustering": "clustering_rnaseq"}
+    assert SPACE in all_text(opened(**place, paper_score_clustering="centroid_mse"))
+    assert SPACE not in all_text(opened(**place))
+    app = opened(paper_part="clustering", paper_clustering=ONE_RUN)
+    assert "The printed values are of a single run and have no standard error; ours are means" in all_text(app)
+    assert "1 run<" in printed_table(app)
+
+
+def test_an_edited_file_is_not_shown(filled):
+    path = shipped_file("modes")
+    shipped_file("kernels").rename(path)  # runs of another experiment under this name
+    shipped.cache_clear()
+    app = opened()
+    assert "cells of the mode tables" not in answer(app)
+    assert "cells of the regression tables" in answer(app)
+
+
+def test_a_file_without_a_cell_of_its_experiment_is_an_empty_table(folder):
+    for name in ("modes", "kernels"):
+        ship(name, made_up(EXPERIMENTS["regression"])[:3], command="another", seed=7, date="2026-01-02")
+        app = opened(paper_part=name)
+        assert "not here yet" in answer(app)
+        assert "The finished runs hold no cell of this" in all_text(app)
+
+
+def test_a_mangled_link_falls_back(filled):
+    app = opened(paper_part="frog", paper_modes="\x00")
+    assert "The link's values for paper_part, paper_modes cannot be used" in all_text(app)
+    assert "**Four corners**" in all_text(app)
+
+
+def test_the_real_tables_that_come_with_the_project():
+    here = [name for name in EXPERIMENTS if shipped_file(name).exists()]
+    if not here:
+        pytest.skip("no finished table is here yet")
+    app = opened(paper_part=part_of(EXPERIMENTS[here[0]].tables[0].name))
+    for name in here:
+        if name in PRINTED:
+            table = judged(EXPERIMENTS[name], shipped(name).results)
+            (found,) = (item for item in standings(EXPERIMENTS[name], table) if item.column.name == "functional")
+            assert f"{found.ahead} of {found.cells} cells of the" in answer(app)
+            assert found.status == "proven"

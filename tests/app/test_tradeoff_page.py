@@ -1,0 +1,243 @@
+"""The Tradeoff page as a script, without a browser."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpgrams_core.sweeps import run_cell, sweep
+from pages._ui import tradeoff_runs
+from pages._ui.tradeoff_grids import ARMS
+
+ROOT = Path(__file__).parents[2]
+SMALL = {"lab_n_four_corners": "60 90", "lab_eps_four_corners": "1 5", "lab_runs": "3"}
+
+
+@pytest.fixture(autouse=True)
+def no_workers(monkeypatch):
+    """Everything runs in this process: starting others takes longer than these sweeps."""
+    monkeypatch.setattr(tradeoff_runs.WarmPool, "ready", property(lambda _: False))
+    monkeypatch.setattr(tradeoff_runs, "WARM_SECONDS", 0.0)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Every cell that is run, in order."""
+    seen = []
+    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", lambda cell: seen.append(cell) or run_cell(cell))
+    return seen
+
+
+def new_page(**query: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "pages" / "tradeoff.py"), default_timeout=120)
+    for key, value in {**SMALL, **query}.items():
+        app.query_params[key] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def texts(app: AppTest) -> str:
+    parts = [*app.markdown, *app.caption, *app.error, *app.warning, *app.info, *app.subheader]
+    bars = [item.proto.text for item in app.get("progress")]
+    return "\n".join([*(item.value for item in parts), *bars])
+
+
+def answer(app: AppTest) -> str:
+    bodies = [item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body]
+    return re.sub("<[^>]*>", "", bodies[-1])
+
+
+def until(app: AppTest, words: str, seconds: float = 60.0) -> AppTest:
+    """Look again, as the page does by itself, until it says this."""
+    end = time.monotonic() + seconds
+    while words not in texts(app):
+        assert time.monotonic() < end, texts(app)
+        time.sleep(0.05)
+        app.run()
+        assert not app.exception
+    return app
+
+
+def button(app: AppTest, key: str):
+    return next((item for item in app.button if item.key == key), None)
+
+
+def test_it_draws_a_curve_and_says_what_privacy_costs(made):
+    app = until(new_page(lab_seed="101"), "Complete: 10 points, 30 runs")
+    assert app.title[0].value == "What does privacy cost me?"
+    table = sweep(
+        ["functional", "mean_shift"], "four_corners", n=[90], epsilon=[1.0], runs=3, seed=101, n_modes=4, delta=1e-6
+    ).set_index("method")
+    ratio = table.loc["functional", "mse"] / table.loc["mean_shift", "mse"]
+    words = answer(app)
+    assert "On Four corners with n = 90, at ε = 1, privacy multiplies the MSE by" in words
+    assert f"by {ratio:.3g} ±" in words
+    assert "with the functional release (proven)" in words
+    assert "DP-GRAMS experiments (nominal: not a proof)" in words
+    assert "Means of 3 runs, each on fresh data" in texts(app)
+    shown = next(item.value for item in app.dataframe if "mse_se" in item.value)
+    assert len(shown) == 10
+    assert shown["mse"].min() > 0
+    assert "python -m dpgrams_core sweep four_corners functional --n 60 90 --epsilon 1 5" in app.code[0].value
+    made.clear()
+    again = new_page(lab_seed="101")  # another visitor
+    assert "Complete: 10 points, 30 runs" in texts(again)
+    more = until(new_page(lab_seed="101", lab_runs="5"), "Complete: 10 points, 50 runs")
+    assert sum(cell.runs for cell in made) == 20  # only the new ones
+    assert "(5 runs)" in answer(more)
+
+
+def test_stop_keeps_what_is_there_and_continue_makes_the_rest(made, monkeypatch):
+    slow = lambda cell: time.sleep(0.3) or made.append(cell) or run_cell(cell)  # noqa: E731
+    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", slow)
+    app = until(new_page(lab_seed="102", lab_m_functional="off"), "6 of 18 runs")
+    assert "of 6 points" in texts(app)
+    button(app, "lab_stop").click()
+    app.run()
+    until(app, "What is there is kept")
+    time.sleep(0.8)  # the piece that was under way ends, and counts
+    stopped_at = sum(cell.runs for cell in made)
+    assert 6 <= stopped_at < 18
+    time.sleep(0.5)
+    assert sum(cell.runs for cell in made) == stopped_at
+    app.run()
+    assert f"Stopped at {stopped_at} of 18 runs" in texts(app)
+    app.number_input(key="lab_runs").set_value(2)  # another control does not start it
+    app.run()
+    assert button(app, "lab_start") is not None or "Complete" in texts(app)
+    app.number_input(key="lab_runs").set_value(3)
+    app.run()
+    assert button(app, "lab_start").label == "Continue"
+    button(app, "lab_start").click()
+    app.run()
+    until(app, "Complete: 6 points, 18 runs")
+    assert sum(cell.runs for cell in made) == 18  # nothing was made twice
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"lab_n_four_corners": " "}, "the grid is empty; give at least one number"),
+        ({"lab_n_four_corners": "few"}, "give numbers with blanks between them"),
+        ({"lab_n_four_corners": "10"}, "n = 10 is not allowed"),
+        ({"lab_eps_four_corners": "0"}, "epsilon = 0.0 is not allowed"),
+        ({"lab_runs": "0"}, "runs = 0 is not allowed"),
+        ({arm.key: "off" for arm in ARMS["modes"]}, "the grid is empty; choose at least one method"),
+    ],
+)
+def test_a_bad_grid_is_a_sentence(query, words):
+    app = new_page(**query)
+    assert any(words in item.value for item in app.error)
+    assert answer(app) == "There is no curve to draw yet."
+
+
+def test_a_huge_grid_has_an_estimate_and_waits_for_a_confirmation(made, monkeypatch):
+    monkeypatch.setattr("pages._ui.tradeoff_grids.ASK_RUNS", 40)
+    app = new_page(lab_seed="103", lab_runs="5")
+    said = app.error[0].value
+    assert "runs" in said
+    assert "on one core" in said
+    assert "has to be confirmed" in said
+    assert "--yes" in app.code[0].value
+    assert made == []
+    button(app, "lab_confirm").click()
+    app.run()
+    until(app, "Complete: 10 points, 50 runs")
+    assert len(made) > 0
+    huge = {"lab_n_four_corners": " ".join(map(str, range(60, 460))), "lab_runs": "1000"}
+    app = new_page(**huge, lab_seed="104")
+    button(app, "lab_confirm").click()
+    app.run()
+    assert any("more than the page holds" in item.value for item in app.error)
+    assert not app.exception
+
+
+def test_a_long_sweep_waits_for_a_click(made, monkeypatch):
+    monkeypatch.setattr("pages._ui.tradeoff_live.QUICK_RUNS", 10)
+    app = new_page(lab_seed="105")
+    assert "30 runs to make." in texts(app)
+    assert made == []
+    assert button(app, "lab_start").label == "Start"
+    button(app, "lab_start").click()
+    app.run()
+    until(app, "Complete: 10 points, 30 runs")
+
+
+def test_a_scheduler_that_does_not_answer_is_a_sentence_within_ten_seconds(monkeypatch):
+    elsewhere = new_page(lab_part="needed")
+    assert not [item for item in elsewhere.text_input if item.key == "lab_scheduler"]
+    monkeypatch.setattr("streamlit.runtime.context.ContextProxy.ip_address", None)  # a visitor on this machine
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
+        app = new_page(lab_part="needed", lab_seed="106")
+        started = time.monotonic()
+        next(item for item in app.text_input if item.key == "lab_scheduler").set_value(
+            f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+        )
+        app.segmented_control(key="lab_part").set_value("curve")
+        app.run()
+        while not app.error:
+            assert time.monotonic() - started < 20  # ten for the engine, and room for a busy machine
+            time.sleep(0.1)
+            app.run()
+    assert "scheduler = 'tcp://127.0.0.1" in app.error[0].value
+    assert button(app, "lab_start").label == "Start"
+
+
+@pytest.mark.parametrize(
+    ("query", "words", "said"),
+    [
+        ({"lab_part": "sensitivity"}, "Complete: 10 points", "DP-GRAMS experiments, n = 90: mean MSE is best"),
+        ({"lab_part": "kernel", "lab_kernel_eps": "1"}, "Complete: 6 points", "Of 2 settings of n and ε"),
+        ({"lab_part": "sources", "lab_one_n_four_corners": "90"}, "Complete. 3 of 3 runs", "Of the mean MSE of"),
+        ({"lab_kind": "regression", "lab_part": "kernel"}, "", "DP-PMS has one kernel only"),
+        ({"lab_kind": "regression", "lab_part": "sources"}, "", "not for regression"),
+    ],
+)
+def test_the_other_parts_answer_too(query, words, said):
+    app = until(new_page(lab_seed="107", **query), words)
+    assert said in answer(app)
+
+
+def test_the_needed_budget_is_a_bracket_with_its_confidence():
+    app = new_page(
+        lab_part="needed", lab_t_arm_modes="DP-GRAMS experiments", lab_target_mse="1e9", lab_one_n_four_corners="60"
+    )
+    assert "Press Start" in answer(app)
+    button(app, "lab_start").click()
+    app.run()
+    until(app, "Complete. 2 values tried")
+    assert "needs no more than ε = 0.05, the lowest value tried, which is shown to reach it" in answer(app)
+    assert "95 % confidence" in texts(app)
+    app.number_input(key="lab_percent").set_value(100.0)
+    app.run()
+    assert "probability = 1.0 is not allowed" in app.error[0].value
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"lab_kind": "regression", "lab_n_sinusoid": "100", "lab_eps_sinusoid": "1"}, "On Two waves with n = 100"),
+        ({"lab_kind": "clusters", "lab_n_blobs": "100", "lab_eps_blobs": "1"}, "the mean ARI is"),
+    ],
+)
+def test_other_problems(query, said):
+    app = until(new_page(**query), "Complete:")
+    assert said in answer(app)
+    assert "without privacy" in answer(app).lower()
+
+
+def test_links_hold_the_settings_and_a_bad_value_is_told():
+    app = new_page(lab_seed="101", lab_view="n", lab_score_modes="found", lab_kind="nonsense")
+    assert any("lab_kind" in item.value for item in app.info)
+    assert app.segmented_control(key="lab_view").value == "n"
+    assert "the mean modes found is" in answer(until(app, "Complete:"))
+    app.segmented_control(key="lab_view").set_value("epsilon")
+    app.run()
+    assert app.query_params["lab_view"] in ("epsilon", ["epsilon"])

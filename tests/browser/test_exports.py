@@ -1,0 +1,82 @@
+"""Downloads from a page, and what was downloaded opened from disk without a network."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+def downloaded(page, button) -> Path:
+    """The file that a click gives, under its own name."""
+    with page.expect_download(timeout=60_000) as waiting:
+        button.click()
+    return waiting.value
+
+
+def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboard, browser, tmp_path):
+    dashboard.open("?n=200&method=functional&epsilon=5&curve=off&runs=off&landscape=off")
+    page = dashboard.page
+    saved = {}
+
+    def take(button) -> None:
+        found = downloaded(page, button)
+        saved[found.suggested_filename] = tmp_path / found.suggested_filename
+        found.save_as(saved[found.suggested_filename])
+
+    answer = dashboard.answer()
+    dashboard.unfold("contours_table")
+    for key in ("contours_csv", "contours_html"):
+        take(page.locator(f".st-key-{key} button"))
+    for kind in ("PNG", "SVG"):
+        take(page.locator(".st-key-contours_images").get_by_role("button", name=kind))
+    dashboard.shoot("exports_chart")
+    page.locator(".st-key-page_export button").first.click()
+    for name in ("report_html", "simulation_py", "settings_json"):
+        take(page.locator(f".st-key-export_{name} button"))
+    dashboard.shoot("exports_page")
+    assert dashboard.settle().answer() == answer  # a download changes nothing
+
+    assert set(saved) == {
+        *(f"contours.{kind}" for kind in ("csv", "html", "png", "svg")),
+        "report.html",
+        "simulation.py",
+        "settings.json",
+    }
+    rows = list(csv.reader(io.StringIO(saved["contours.csv"].read_text(encoding="utf-8-sig"))))
+    assert len(rows) > 4
+    assert saved["contours.png"].read_bytes().startswith(b"\x89PNG")
+    assert saved["contours.png"].stat().st_size > 10_000
+    drawing = saved["contours.svg"].read_text()
+    assert drawing.startswith("<svg")
+    assert "rgba(0, 0, 0, 0)" not in drawing[:2_000]  # it has a background, so it can be read anywhere
+
+    context = browser.new_context(offline=True)
+    asked: list[str] = []
+    for name in ("report.html", "contours.html"):
+        tab = context.new_page()
+        errors: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+        tab.on("console", lambda said, errors=errors: errors.append(said.text) if said.type == "error" else None)
+        tab.goto(saved[name].as_uri())
+        tab.wait_for_selector("#picture-0 .scatterlayer .trace path.point", state="attached", timeout=30_000)
+        assert tab.locator("#picture-0 svg.main-svg").first.bounding_box()["width"] > 300
+        assert errors == []
+        tab.screenshot(path=tmp_path / f"{name}.png", full_page=True)
+        if name == "report.html":
+            text = tab.locator("body").inner_text()
+            assert answer in text
+            assert "can become at most" in text
+            tab.emulate_media(media="print")
+            tab.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+        else:
+            with tab.expect_download() as waiting:
+                tab.get_by_role("button", name="Save as SVG").click()
+            assert waiting.value.suggested_filename.endswith(".svg")
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    context.close()

@@ -1,0 +1,106 @@
+"""The My data page in a real browser: a file, a paid release, the same file again, and twenty sessions at once."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlparse
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+SESSIONS = 20
+RELEASING = 3
+
+
+def people(rows: int, seed: int) -> bytes:
+    """A CSV file of two groups."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, rows)[:, None]
+    values = np.where(group == 0, [25, 20], [65, 60]) + 4 * rng.standard_normal((rows, 2))
+    return pd.DataFrame(values, columns=["age", "pay"]).round(3).to_csv(index=False).encode()
+
+
+def upload(dashboard, content: bytes) -> None:
+    file = {"name": "people.csv", "mimeType": "text/csv", "buffer": content}
+    dashboard.page.locator("input[type=file]").set_input_files(file)
+    dashboard.page.locator("[class*=st-key-own_columns_]").wait_for(timeout=30_000)
+
+
+def pick(dashboard, **bounds: tuple[int, int]) -> None:
+    """Choose columns from the list and type their bounds, as a user does."""
+    page = dashboard.page
+    for name in bounds:
+        page.locator("[class*=st-key-own_columns_] input").click()
+        page.get_by_role("option", name=name, exact=True).click()
+        dashboard.settle()
+    page.keyboard.press("Escape")
+    for name, pair in bounds.items():
+        for value, word in zip(pair, ("from", "to"), strict=True):
+            box = page.get_by_label(f"{name}, {word}")
+            box.fill(str(value))
+            box.press("Enter")
+    dashboard.settle()
+
+
+def wait_for_release(dashboard) -> None:
+    dashboard.page.get_by_text("ε = 0.5 of 3 spent").wait_for(timeout=120_000)
+    dashboard.settle()
+
+
+def test_a_file_is_released_once_and_its_budget_is_not_refilled(make_dashboard):
+    content = people(1_500, seed=0)
+    first = make_dashboard().open("my_data")
+    assert "Nothing about it is shown until you release" in first.answer()
+    upload(first, content)
+    pick(first, age=(0, 100), pay=(0, 100))
+    button = first.page.get_by_role("button", name="Release (spends ε = 0.5, δ = 1e-6)")
+    first.shoot("my_data_before")
+    button.dblclick()  # impatient: two clicks, one release
+    wait_for_release(first)
+    assert "ε = 0.5 of 3 spent, ε = 2.5 left" in first.text()
+    assert "2 peaks in age and pay" in first.answer()
+    labels = first.page.locator(".st-key-own_chart .textpoint").all_inner_texts()
+    assert len(labels) == 2
+    first.shoot("my_data_released")
+    with first.page.expect_download() as waiting:
+        first.page.locator(".st-key-own_twin_csv button").click()
+    twin = pd.read_csv(waiting.value.path())
+    assert list(twin.columns) == ["age", "pay"]
+    assert len(twin) == 1_500
+    assert twin["age"].between(0, 100).all()
+    assert set(parse_qs(urlparse(first.page.url).query)) <= {"own_epsilon", "own_delta", "own_scale", "own_way"}
+    again = make_dashboard(390, "dark").open("my_data")
+    upload(again, content)
+    pick(again, age=(0, 100))
+    assert "ε = 2.5 is left" in again.answer()
+    assert "ε = 0.5 of 3 spent" in again.text()
+    wide = again.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+    again.shoot("my_data_390_dark")
+
+
+def test_twenty_sessions_at_once_each_with_its_own_data(make_dashboard):
+    first = make_dashboard(900)
+    # Tabs of one browser: each has its own session on the server, and they share the page's code.
+    tabs = [first] + [type(first)(first.page.context.new_page(), first.address) for _ in range(SESSIONS - 1)]
+    for tab in tabs:
+        tab.page.goto(f"{tab.address}/my_data", wait_until="commit")
+    for number, tab in enumerate(tabs):
+        tab.page.wait_for_selector("[data-testid=answer]", timeout=60_000)
+        upload(tab, people(300 + number, seed=100 + number))
+    for tab in tabs[:RELEASING]:
+        pick(tab, age=(0, 100))
+    for tab in tabs[:RELEASING]:  # all draw at the same time
+        tab.page.get_by_role("button", name="Release (spends").click()
+    for tab in tabs[:RELEASING]:
+        wait_for_release(tab)
+    for number, tab in enumerate(tabs):
+        text = tab.text()
+        assert tab.errors == []
+        assert f"{300 + number:,} rows" in text
+        for other in range(SESSIONS):
+            assert other == number or f"{300 + other:,} rows" not in text
+        spent = "0.5" if number < RELEASING else "0"
+        assert f"ε = {spent} of 3 spent" in text

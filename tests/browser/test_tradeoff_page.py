@@ -1,0 +1,102 @@
+"""The Tradeoff page in a real browser: a sweep is started, stopped, continued and finished; leave and come back."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+GRID = "lab_n_four_corners=200+400&lab_eps_four_corners=1+5"
+
+
+def in_url(dashboard) -> dict[str, str]:
+    return {key: values[0] for key, values in parse_qs(urlparse(dashboard.page.url).query).items()}
+
+
+def arrive(dashboard, query: str):
+    """Open the page without waiting for its end: a sweep looks at itself again and again."""
+    dashboard.page.goto(f"{dashboard.address}/tradeoff?{query}")
+    dashboard.page.wait_for_selector("[data-testid=answer]", timeout=60_000)
+    return dashboard.page
+
+
+def runs_done(page) -> int:
+    text = page.locator(".st-key-lab_progress").inner_text()
+    return int(re.search(r"([\d,]+) of [\d,]+ runs", text).group(1).replace(",", ""))
+
+
+def test_start_stop_leave_come_back_continue_and_finish(dashboard):
+    page = arrive(dashboard, f"{GRID}&lab_runs=60&lab_seed=7")
+    # First points while it runs.
+    point = page.locator(".st-key-lab_curve_0_chart .scatterlayer path.point").first
+    point.wait_for(state="attached", timeout=30_000)
+    page.wait_for_selector("text=/of 600 runs/", timeout=30_000)
+    stop = page.locator(".st-key-lab_stop button")
+    stop.click()
+    page.wait_for_selector("text=What is there is kept", timeout=30_000)
+    dashboard.settle()
+    at = runs_done(page)
+    assert 0 < at < 600
+    # A control that changes only the picture keeps everything, and so does another page.
+    page.locator(".st-key-lab_view button", has_text="ε, by n").click()
+    page.wait_for_selector("text=/^n = 400$/", timeout=30_000)
+    page.get_by_role("link", name="Modes").click()
+    page.wait_for_url("**/", timeout=30_000)
+    page.get_by_role("link", name="Tradeoff").click()
+    page.wait_for_selector("text=What is there is kept", timeout=60_000)
+    assert runs_done(page) >= at
+    assert in_url(dashboard)["lab_runs"] == "60"
+    page.locator(".st-key-lab_start button", has_text="Continue").click()
+    page.wait_for_selector("text=/Complete: 10 points, 600 runs/", timeout=120_000)
+    dashboard.settle()
+    assert "On Four corners with n = 400, at ε = 1, privacy multiplies the MSE by" in dashboard.answer()
+    assert "(60 runs)" in dashboard.answer()
+    assert page.locator(".st-key-lab_curve_0_chart .scatterlayer .trace").count() == 6  # three lines with bands
+    dashboard.shoot("tradeoff_curve")
+    # Repeating it, as anyone with the link would, takes no run.
+    page.goto(page.url)
+    page.wait_for_selector("text=/Complete: 10 points, 600 runs/", timeout=60_000)
+    dashboard.unfold("lab_curve_table")
+    with page.expect_download() as waiting:
+        page.locator(".st-key-lab_curve_csv button").click()
+    lines = waiting.value.path().read_text().splitlines()
+    assert lines[0].startswith("method,dataset,n,epsilon")
+    assert "mse_q90" in lines[0]
+    assert len(lines) == 11
+
+
+def test_a_results_file_is_shown_and_one_of_another_version_is_a_sentence(dashboard, tmp_path):
+    page = arrive(dashboard, f"{GRID}&lab_runs=2&lab_seed=8")
+    page.wait_for_selector("text=/Complete: 10 points, 20 runs/", timeout=60_000)
+    dashboard.unfold("lab_curve_table")
+    with page.expect_download() as waiting:
+        page.locator(".st-key-lab_curve_parquet button").click()
+    mine = tmp_path / "mine.parquet"
+    waiting.value.save_as(mine)
+    page.locator(".st-key-lab_file input[type=file]").set_input_files(mine)
+    page.wait_for_selector("text=/From mine.parquet: 10 points, 20 runs/", timeout=30_000)
+    old = tmp_path / "old.parquet"
+    engine = re.search(rb'"engine": "(\w{10})"', mine.read_bytes()).group(1)
+    old.write_bytes(mine.read_bytes().replace(engine, b"0123456789"))
+    page.locator(".st-key-lab_file input[type=file]").set_input_files(old)
+    page.wait_for_selector("text=/old.parquet holds results of another version of the engine/", timeout=30_000)
+    dashboard.settle()
+
+
+def test_on_a_dark_phone_the_panels_stand_under_each_other(make_dashboard):
+    dashboard = make_dashboard(390, "dark")
+    page = arrive(dashboard, f"{GRID}&lab_runs=2&lab_seed=8")
+    page.wait_for_selector("text=/Complete: 10 points, 20 runs/", timeout=60_000)
+    dashboard.settle()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    boxes = [page.locator(f".st-key-lab_curve_{place}_chart").bounding_box() for place in (0, 1)]
+    assert boxes[1]["y"] > boxes[0]["y"] + 200
+    dashboard.shoot("tradeoff_390_dark")
+    page.locator(".st-key-lab_part button", has_text="Where the error comes from").click()
+    page.wait_for_selector("text=/^Complete. 2 of 2 runs/", timeout=60_000)
+    dashboard.settle()
+    assert "Of the mean MSE of" in dashboard.answer()
+    assert in_url(dashboard)["lab_part"] == "sources"

@@ -1,0 +1,177 @@
+"""The ladder of errors: it ends at the method itself, and each step changes with its own ingredient only."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpgrams_core import Dataset, SpecError, load_dataset, run, score, sweep
+from dpgrams_core.error_ladders import LADDERS, _SwitchedNoise, ladder_errors
+from dpgrams_core.error_sources import error_sources, shares, stream_error_sources
+from dpgrams_core.errors import DataError
+from dpgrams_core.figures import error_sources_chart
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE
+from dpgrams_core.privacy.noise import SimulationNoise
+
+PLACE = {rung.key: place for place, rung in enumerate(LADDERS["dp_grams"].rungs)}
+
+
+@pytest.fixture(scope="module")
+def blobs(seed):
+    return load_dataset("blobs", n=200, seed=seed)
+
+
+def ladder(data, seed, **options):
+    return ladder_errors("dp_grams", data, seed, "mse", {"n_starts": 8, **options})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"calibration": "theorem"},
+        {"calibration": "tight"},
+        {"calibration": "tight", "batch_size": 100},
+        {"batch_size": 40, "n_steps": 3, "step_size": 0.2, "clip_multiplier": 0.3},
+    ],
+)
+def test_with_everything_on_the_ladder_is_the_method_itself(corners, seed, options):
+    # The step before the last is put together here, the last is run(): with the count known they are one.
+    errors = ladder(corners, seed, n_modes=4, **options)
+    assert errors[PLACE["start"]] == errors[PLACE["merge"]]
+    own = score(run("dp_grams", corners, seed=seed, n_starts=8, n_modes=4, **options), corners)["mse"]
+    assert errors[-1] == own
+
+
+def test_the_same_holds_for_clusters_and_for_the_surface(blobs, corners, seed):
+    errors = ladder_errors("dp_grams_c", blobs, seed, "ari", {"n_clusters": 4})
+    assert errors[-2] == errors[-1] == 1 - score(run("dp_grams_c", blobs, seed=seed, n_clusters=4), blobs)["ari"]
+    errors = ladder_errors("functional", corners, seed, "mse", {"n_modes": 4})
+    assert errors[1] == errors[2] == score(run("functional", corners, seed=seed, n_modes=4), corners)["mse"]
+    assert errors[0] == ladder_errors("functional", corners, seed + 1, "mse", {"n_modes": 4})[0] != errors[1]
+
+
+@pytest.mark.parametrize(
+    ("first_touched", "one", "other"),
+    [
+        ("few_steps", {"n_steps": 2}, {"n_steps": 6}),
+        ("few_steps", {"step_size": 0.1}, {"step_size": 0.5}),
+        ("clipping", {"clip_multiplier": 0.05}, {"clip_multiplier": 0.5}),
+        ("subsampling", {"batch_size": 30}, {"batch_size": 90}),
+        ("subsampling", {"calibration": "tight", "batch_size": 30}, {"calibration": "tight", "batch_size": 90}),
+        ("noise", {"epsilon": 0.5}, {"epsilon": 5.0}),
+        ("merge", {"n_modes": None}, {"n_modes": 1}),
+    ],
+)
+def test_a_setting_first_shows_at_its_own_step(corners, seed, first_touched, one, other):
+    # Whatever is switched off cannot matter: the steps before know nothing of the setting, to the last bit.
+    a, b = ladder(corners, seed, **one), ladder(corners, seed, **other)
+    place = PLACE[first_touched]
+    assert a[:place] == b[:place]
+    assert a[place] != b[place]
+
+
+def test_the_share_for_the_start_shows_at_the_start_when_the_noise_is_held(corners, seed, monkeypatch):
+    # The split of epsilon moves the noise too, so the noise is taken out of the comparison altogether.
+    monkeypatch.setattr(SimulationNoise, "independent_gaussian", lambda self, exact, scale: exact)
+    a, b = (ladder(corners, seed, init_fraction=share, epsilon=30.0, n_modes=4) for share in (0.001, 0.9))
+    assert a[: PLACE["start"]] == b[: PLACE["start"]]
+    assert a[PLACE["start"]] != b[PLACE["start"]]
+
+
+def test_without_clip_and_floor_all_calibrations_climb_the_same_density(corners, seed):
+    # Three codes for one exact score: their steps agree to rounding until their own clips come in.
+    found = [ladder(corners, seed, calibration=name) for name in ("experiments", "theorem", "tight")]
+    for other in found[1:]:
+        assert other[: PLACE["clipping"]] == pytest.approx(found[0][: PLACE["clipping"]], rel=1e-6)
+
+
+def test_the_parts_add_up_to_what_a_sweep_reports(seed):
+    options = {"calibration": "tight", "n_modes": 4}
+    found = error_sources("dp_grams", "four_corners", n=200, epsilon=2.0, runs=4, seed=seed, **options)
+    table = sweep("dp_grams", "four_corners", n=[200], epsilon=[2.0], runs=4, seed=seed, **options)
+    assert found.total == pytest.approx(float(table["mse"].iloc[0]), rel=1e-12)
+    assert found.steps[-1].error_se == pytest.approx(float(table["mse_se"].iloc[0]), rel=1e-9)
+    assert sum(step.change for step in found.steps) == pytest.approx(found.total, rel=1e-9)
+    assert sum(shares(found).values()) == pytest.approx(1)
+    by_key = {step.key: step for step in found.steps}
+    assert by_key["subsampling"].change == by_key["merge"].change == 0  # all records a round, and the count is known
+    assert found.complete
+    assert "in this order" in found.sentence
+
+
+def test_a_stream_has_a_ladder_after_every_run_and_ends_at_the_whole(seed):
+    how = {"n": 120, "epsilon": 1.0, "runs": 3, "seed": seed}
+    seen = list(stream_error_sources("dp_grams", "four_corners", **how))
+    assert [(item.runs, item.complete) for item in seen] == [(1, False), (2, False), (3, True)]
+    assert math.isnan(seen[0].steps[0].change_se)
+    assert seen[-1] == error_sources("dp_grams", "four_corners", **how)
+
+
+def test_private_data_are_refused_before_anything_is_drawn(corners, refused, nothing_drawn):
+    private = Dataset(
+        name="mine", kind="modes", points=corners.points, box=corners.box, true_modes=corners.true_modes, private=True
+    )
+    for method in LADDERS:
+        refused(lambda method=method: ladder_errors(method, private, 0, "mse", {}), "private", True, "nothing was run")
+    with pytest.raises(SpecError):
+        _SwitchedNoise(private, 0, 10, start=True, batches=True, ascent=True)
+    with pytest.raises(SpecError):
+        list(LADDERS["functional"].modes(LADDERS["functional"].prepare(private, {}), private, 0))
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "field", "value"),
+    [
+        ("mean_shift", {}, "method", "mean_shift"),
+        ("dp_grams", {"measure": "ari"}, "measure", "ari"),
+        ("dp_grams", {"kernel": "legendre4"}, "kernel", "legendre4"),
+        ("dp_grams", {"batch_size": 1000}, "batch_size", 1000),
+        ("dp_grams", {"runs": 0}, "runs", 0),
+        ("functional", {"clip_multiplier": 2.0}, "clip_multiplier", 2.0),
+    ],
+)
+def test_wrong_settings_are_refused_at_the_call(refused, nothing_drawn, method, options, field, value):
+    refused(lambda: stream_error_sources(method, "four_corners", n=200, **options), field, value)
+
+
+def test_runs_that_fail_are_left_out_and_none_left_is_said(monkeypatch):
+    whole = error_sources.__globals__["ladder_errors"]
+    failing = []
+
+    def sometimes(method, data, seed, measure, options):
+        if failing and failing.pop():
+            raise ArithmeticError("planted")
+        return whole(method, data, seed, measure, options)
+
+    monkeypatch.setitem(error_sources.__globals__, "ladder_errors", sometimes)
+    failing[:] = [False, True, False]
+    found = error_sources("dp_grams", "four_corners", n=120, runs=3, seed=0)
+    assert (found.runs, found.failures, found.complete) == (2, 1, True)
+    assert "1 could not be made" in found.sentence
+    failing[:] = [True, True]
+    with pytest.raises(DataError, match=r"None of 2 runs could be made.*planted"):
+        error_sources("dp_grams", "four_corners", n=120, runs=2, seed=0)
+
+
+def test_nothing_released_is_said_and_not_drawn():
+    found = error_sources("functional", "four_corners", n=50, epsilon=0.02, runs=2, seed=0)
+    assert math.isinf(found.total)
+    assert "infinite" in found.sentence
+    chart = error_sources_chart(found)
+    assert len(chart.figure.data) == 0
+    assert len(chart.table) == 3
+
+
+def test_the_bars_begin_where_the_one_before_ends(seed):
+    found = error_sources("dp_grams", "four_corners", n=120, runs=2, seed=seed)
+    chart = error_sources_chart(found)
+    parts, whole = chart.figure.data
+    for place, step in enumerate(found.steps):
+        assert parts.base[place] + parts.x[place] == pytest.approx(step.error)
+    assert whole.x[0] == found.total
+    assert parts.marker.color == (NON_PRIVATE, *[PRIVATE] * 7)
+    assert [shape == "/" for shape in parts.marker.pattern.shape] == [step.change < 0 for step in found.steps]
+    assert chart.table["change"].sum() == pytest.approx(found.total)
+    assert chart.sentence.startswith("Of the mean MSE of")
