@@ -190,10 +190,15 @@ def response_grid(spec: DPPMSSpec, box: Array) -> Array:
 
 
 def evaluation_points(spec: DPPMSSpec, data: Dataset) -> Array:
-    """The places x at which modes are given, in shares of the box: by default spread over the predictors."""
+    """The places x at which modes are given, in shares of the box: by default spread over the predictors.
+
+    On private data they are spread over the box: the guarantee takes the predictors as public, yet the smallest and
+    the largest of them are values of records, and need not stand in every file that leaves.
+    """
     low, high = data.box[0]
     if spec.evaluation_points is None:
-        return (np.linspace(data.x.min(), data.x.max(), spec.grid_size or GRID_SIZE) - low) / (high - low)
+        first, last = (low, high) if data.private else (data.x.min(), data.x.max())
+        return (np.linspace(first, last, spec.grid_size or GRID_SIZE) - low) / (high - low)
     given = np.array(spec.evaluation_points)
     if given[0] < low or given[-1] > high:
         raise SpecError(

@@ -32,6 +32,7 @@ from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json, exact_amount
 from dpgrams_core.privacy.events import Event
 from dpgrams_core.privacy.ledger_file import read_or_make_key, set_up
+from dpgrams_core.tables import safe_text
 
 BLIND_SPOT = (
     "The ledger knows a table by its numbers, in any order of rows and columns. It cannot see that another file holds "
@@ -204,7 +205,9 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, names, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.export(account))
+        for row in self.export(account):
+            safe = {name: safe_text(value) if isinstance(value, str) else value for name, value in row.items()}
+            writer.writerow(safe)
         return text.getvalue()
 
     def _connection(self) -> sqlite3.Connection:

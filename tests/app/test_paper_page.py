@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,12 +46,24 @@ def made_up(experiment) -> list[CellResult]:
     return found
 
 
-@pytest.fixture
-def filled(folder):
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
     """Finished tables of everything."""
-    for experiment in EXPERIMENTS.values():
-        ship(experiment.name, made_up(experiment), command="a made-up command", seed=7, date="2026-01-02")
+    folder = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FOLDER", folder)
+        for experiment in EXPERIMENTS.values():
+            ship(experiment.name, made_up(experiment), command="a made-up command", seed=7, date="2026-01-02")
     return folder
+
+
+@pytest.fixture
+def filled(tables, monkeypatch):
+    """The page with all of them."""
+    monkeypatch.setattr(module, "FOLDER", tables)
+    shipped.cache_clear()
+    yield
+    shipped.cache_clear()
 
 
 def opened(**query: str) -> AppTest:
@@ -131,7 +144,7 @@ def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
     assert "These numbers were made by `a made-up command`, seed 7, 2026-01-02, numpy" in all_text(app)
 
 
-def test_every_table_figure_and_score_opens(filled):
+def test_every_table_and_figure_opens(filled):
     app = opened()
     for name, words in WORDS.items():
         experiment = experiment_of(name)
@@ -158,21 +171,26 @@ def test_a_measure_that_is_not_printed_has_no_ratio(filled):
 
 
 def test_what_is_not_on_one_scale_is_said(filled):
-    place = {"paper_part": "clustering", "paper_clustering": "clustering_rnaseq"}
-    assert SPACE in all_text(opened(**place, paper_score_clustering="centroid_mse"))
-    assert SPACE not in all_text(opened(**place))
-    app = opened(paper_part="clustering", paper_clustering=ONE_RUN)
+    app = opened(paper_part="clustering", paper_clustering="clustering_rnaseq", paper_score_clustering="centroid_mse")
+    assert SPACE in all_text(app)
+    app.session_state["paper_score_clustering"] = "ari"
+    app.run()
+    assert SPACE not in all_text(app)
+    app.session_state["paper_clustering"] = ONE_RUN
+    app.run()
     assert "The printed values are of a single run and have no standard error; ours are means" in all_text(app)
     assert "1 run<" in printed_table(app)
 
 
-def test_an_edited_file_is_not_shown(filled):
+def test_a_broken_file_is_left_out_with_a_sentence(folder, tables):
+    for name in ("modes", "regression"):
+        shutil.copy(tables / f"{name}.parquet", folder)
     path = shipped_file("modes")
-    shipped_file("kernels").rename(path)  # runs of another experiment under this name
-    shipped.cache_clear()
+    path.write_bytes(path.read_bytes()[:2_000])
     app = opened()
     assert "cells of the mode tables" not in answer(app)
     assert "cells of the regression tables" in answer(app)
+    assert app.info[0].value.endswith("This command makes it:")
 
 
 def test_a_file_without_a_cell_of_its_experiment_is_an_empty_table(folder):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from urllib.parse import parse_qs, urlparse
 
+import pyarrow.parquet as pq
 import pytest
+
+from dpgrams_core.sweep_store import FACTS
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -29,17 +33,17 @@ def runs_done(page) -> int:
 
 
 def test_start_stop_leave_come_back_continue_and_finish(dashboard):
-    page = arrive(dashboard, f"{GRID}&lab_runs=60&lab_seed=7")
+    page = arrive(dashboard, f"{GRID}&lab_runs=40&lab_seed=7")
     # First points while it runs.
     point = page.locator(".st-key-lab_curve_0_chart .scatterlayer path.point").first
     point.wait_for(state="attached", timeout=30_000)
-    page.wait_for_selector("text=/of 600 runs/", timeout=30_000)
+    page.wait_for_selector("text=/of 400 runs/", timeout=30_000)
     stop = page.locator(".st-key-lab_stop button")
     stop.click()
     page.wait_for_selector("text=What is there is kept", timeout=30_000)
     dashboard.settle()
     at = runs_done(page)
-    assert 0 < at < 600
+    assert 0 < at < 400
     # A control that changes only the picture keeps everything, and so does another page.
     page.locator(".st-key-lab_view button", has_text="ε, by n").click()
     page.wait_for_selector("text=/^n = 400$/", timeout=30_000)
@@ -48,21 +52,21 @@ def test_start_stop_leave_come_back_continue_and_finish(dashboard):
     page.get_by_role("link", name="Tradeoff").click()
     page.wait_for_selector("text=What is there is kept", timeout=60_000)
     assert runs_done(page) >= at
-    assert in_url(dashboard)["lab_runs"] == "60"
+    assert in_url(dashboard)["lab_runs"] == "40"
     page.locator(".st-key-lab_start button", has_text="Continue").click()
-    page.wait_for_selector("text=/Complete: 10 points, 600 runs/", timeout=120_000)
+    page.wait_for_selector("text=/Complete: 10 points, 400 runs/", timeout=120_000)
     dashboard.settle()
     assert "On Four corners with n = 400, at ε = 1, privacy multiplies the MSE by" in dashboard.answer()
-    assert "(60 runs)" in dashboard.answer()
+    assert "(40 runs)" in dashboard.answer()
     assert page.locator(".st-key-lab_curve_0_chart .scatterlayer .trace").count() == 6  # three lines with bands
     dashboard.shoot("tradeoff_curve")
     # Repeating it, as anyone with the link would, takes no run.
     page.goto(page.url)
-    page.wait_for_selector("text=/Complete: 10 points, 600 runs/", timeout=60_000)
+    page.wait_for_selector("text=/Complete: 10 points, 400 runs/", timeout=60_000)
     dashboard.unfold("lab_curve_table")
     with page.expect_download() as waiting:
         page.locator(".st-key-lab_curve_csv button").click()
-    lines = waiting.value.path().read_text().splitlines()
+    lines = waiting.value.path().read_text(encoding="utf-8-sig").splitlines()
     assert lines[0].startswith("method,dataset,n,epsilon")
     assert "mse_q90" in lines[0]
     assert len(lines) == 11
@@ -79,8 +83,9 @@ def test_a_results_file_is_shown_and_one_of_another_version_is_a_sentence(dashbo
     page.locator(".st-key-lab_file input[type=file]").set_input_files(mine)
     page.wait_for_selector("text=/From mine.parquet: 10 points, 20 runs/", timeout=30_000)
     old = tmp_path / "old.parquet"
-    engine = re.search(rb'"engine": "(\w{10})"', mine.read_bytes()).group(1)
-    old.write_bytes(mine.read_bytes().replace(engine, b"0123456789"))
+    table = pq.read_table(mine)
+    facts = json.loads(table.schema.metadata[FACTS]) | {"engine": "0123456789"}
+    pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(facts).encode()}), old)
     page.locator(".st-key-lab_file input[type=file]").set_input_files(old)
     page.wait_for_selector("text=/old.parquet holds results of another version of the engine/", timeout=30_000)
     dashboard.settle()

@@ -307,5 +307,5 @@ def test_workers_end_with_a_parent_that_was_killed():
     assert workers
     parent.kill()
     parent.communicate()
-    gone, alive = psutil.wait_procs(workers, timeout=20)
+    _, alive = psutil.wait_procs(workers, timeout=20)
     assert not alive

@@ -87,6 +87,15 @@ def test_smoothing_and_counting_are_free_and_agree(flat):
     assert len(chart.table) == 0
 
 
+def test_a_small_group_beside_a_wide_one_is_not_smoothed_over():
+    rng = np.random.default_rng(0)
+    wide, small = 1.2 * rng.standard_normal((18_000, 2)) - [1, 1], 0.3 * rng.standard_normal((2_000, 2)) + [3, 3]
+    data = Dataset(name="two", kind="modes", points=np.clip(np.vstack([wide, small]), -4, 4), box=[(-4, 4)] * 2)
+    release = run("functional", data, epsilon=5.0, seed=0)
+    found = released_modes(release, 1.35).places
+    assert agreement(np.array([[-1.0, -1.0], [3.0, 3.0]]), found, data.box)[:2] == (1, 0)
+
+
 def test_branches_and_ascents():
     data = load_dataset("sinusoid", n=2_000, seed=0)
     release = run("functional_regression", data, epsilon=2.0, seed=0)
