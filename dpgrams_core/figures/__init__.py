@@ -27,18 +27,8 @@ from dpgrams_core.figures.slices import Slices, conditional_slices, place_names,
 from dpgrams_core.figures.style import Chart, short
 from dpgrams_core.figures.traces import DensityGrid, density_grid
 from dpgrams_core.figures.tradeoff import tradeoff_chart
-from dpgrams_core.figures.tradeoff_lab import (
-    LAB_MEASURES,
-    LabLayout,
-    cell_title,
-    columns_of,
-    in_a_text,
-    lab_panel,
-    lab_table,
-    of_panel,
-    panel_title,
-    panels_of,
-)
+from dpgrams_core.figures.tradeoff_lab import LabLayout, columns_of, lab_panel, of_panel, panel_title, panels_of
+from dpgrams_core.figures.tradeoff_scores import LAB_MEASURES, cell_title, in_a_text, lab_table
 from dpgrams_core.figures.tradeoff_words import Cost, costs, lab_sentence, middle, plus_minus
 
 __all__ = [

@@ -29,12 +29,12 @@ Ends = tuple[float, float]  # of the axis of ratios
 
 
 def ratio_chart(experiment: Experiment, table: pd.DataFrame, measure: str) -> Chart:
-    """Ours over printed on a log axis with the line at 1; a measure that the paper does not print as it is.
+    """Ours over printed on a log axis with the line at 1; a measure without such a ratio is drawn as it is.
 
     ``table`` holds the rows of one printed table, from ``judged``.
     """
     here = table[table["measure"] == measure]
-    printed = bool(here["printed"].notna().any())
+    printed = bool(here["ratio"].notna().any())
     places = list(dict.fromkeys(zip(here["dataset"], here["n"], here["epsilon"], strict=True)))
     names = dict(zip(places, _place_names(places), strict=True))
     ends = _ends(here["ratio"].dropna().tolist()) if printed else None
@@ -162,9 +162,14 @@ def _axes(figure: go.Figure, measure: str, ends: Ends | None, rows: list[str]) -
 def _sentence(experiment: Experiment, here: pd.DataFrame, measure: str, ends: Ends | None) -> str:
     words, more = measure_words(measure)
     runs = sorted(set(here[here["runs"] > 0]["runs"]))
-    means = f"Ours are means of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs" if runs else "No run"
+    if not runs:
+        return "No run of ours succeeded here, so there is nothing to compare."
+    means = f"Ours are means of {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs"
     if ends is None:
-        return f"The paper prints no {words}. {means}; {'more' if more else 'less'} is better."
+        why = f"The paper prints no {words}."
+        if here["printed"].notna().any():
+            why = f"The {words} of ours and the printed one are not on one scale, so they are not compared."
+        return f"{why} {means}; {'more' if more else 'less'} is better."
     side = "above" if more else "below"
     parts = [
         f"{item.title} ({item.status or 'no run'}) in {item.ahead} of {item.cells} cells"
@@ -172,7 +177,7 @@ def _sentence(experiment: Experiment, here: pd.DataFrame, measure: str, ends: En
         for item in standings(experiment, here, measure)
     ]
     margin = f" minus {experiment.margin:g}" if experiment.margin and measure == experiment.measures[0] else ""
-    text = f"The {words} of ours is at or {side} the printed {experiment.title} value{margin}: {'; '.join(parts)}."
+    text = f"In {words}, ours is at or {side} the printed {experiment.title} value{margin}: {'; '.join(parts)}."
     if not parts:
         text = f"No column of ours stands beside a printed {words} here."
     text += f" The shaded side is where ours is better. {means}; whiskers are standard errors of ours."

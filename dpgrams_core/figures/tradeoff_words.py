@@ -11,7 +11,7 @@ from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.datasets import DATASETS
 from dpgrams_core.figures.cluster_curve import same_records
 from dpgrams_core.figures.style import short
-from dpgrams_core.figures.tradeoff_lab import Known, cell_title, in_a_text, measure_words
+from dpgrams_core.figures.tradeoff_scores import Known, cell_title, in_a_text, measure_words
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ def _compared(name: str, checksum: str, _found: Shipped) -> pd.DataFrame:  # noq
     return judged(EXPERIMENTS[name], _found.results)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_data(max_entries=64, show_spinner=False)  # a copy for everyone: a figure can be changed
 def _drawn(name: str, checksum: str, table: str, column: str, measure: str, _found: Shipped) -> Chart:  # noqa: ARG001
     """A figure of the paper, from our runs."""
     dataset = next(item.dataset for item in EXPERIMENTS[name].tables if item.name == table)
@@ -140,10 +140,11 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
     if here.empty or here[here["measure"] == measure].empty:
         st.info("The finished runs hold no cell of this table.")
         return
-    title = f"{measure_words(measure)[0]}, ours against the paper"
+    words = measure_words(measure)[0]
+    title = f"{words[:1].upper()}{words[1:]}, ours against the paper"
     show.chart(ratio_chart(experiment, here, measure), "paper_ratio", title)
     st.subheader("The numbers")
-    if here[here["measure"] == measure]["printed"].notna().any():
+    if here[here["measure"] == measure]["ahead"].notna().any():
         st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0))
     st.html(table_html(experiment, here, measure))
     if (here["failures"] > 0).any():

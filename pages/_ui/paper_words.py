@@ -46,7 +46,7 @@ SECONDS = "Seconds were taken on different machines; their ratio compares those 
 ONE_DRAW = "All runs are on one draw of the data, as in the paper; only the noise changes."
 SPACE = (
     "The centroid MSE of ours was measured in the space of 50 principal components (our measuring copy), the printed "
-    "one in the space of all genes, so the two are not on one scale; ARI and NMI are."
+    "one in the space of all genes, so the two are not compared; ARI and NMI are."
 )
 SMOOTH = "No sharp degradation near the default settings."
 STEPS = "The step sizes are those of {}."

@@ -73,9 +73,14 @@ def curve(settings: LabSettings) -> None:
         draw(found)
         return
     live_sweep(cells, draw)
+    command_box(command_lines(settings))
+
+
+def command_box(lines: str) -> None:
+    """What repeats the picture's sweep elsewhere."""
     with st.expander("Repeat it on the command line", key="lab_command"):
-        st.caption("The same seed gives the same numbers. The file can be opened here or continued there.")
-        st.code(command_lines(settings), language="bash", wrap_lines=True)
+        st.caption("The same seed gives the same numbers. The file keeps every run and can be continued.")
+        st.code(lines, language="bash", wrap_lines=True)
 
 
 def from_file(file: Any, settings: LabSettings) -> Known | None:
@@ -133,12 +138,12 @@ def answer(known: Known, cells: Sequence[Cell], measure: str) -> None:
         parts = [f"by {number(cost.ratio, cost.ratio_se)} with {named(cost)}" for cost in found]
         plain = found[0]
         text = (
-            f"{where}, privacy multiplies the {words} {' and '.join(parts)}. Without privacy it is "
+            f"{where}, privacy multiplies the {words} {listed(parts)}. Without privacy it is "
             f'<b class="plain">{short(plain.plain)}</b> ({in_a_text(plain.plain_title)}).'
         )
     else:
         parts = [f"{number(cost.value, cost.value_se)} with {named(cost)}" for cost in found]
-        text = f"{where} the mean {words} is {' and '.join(parts)}"
+        text = f"{where} the mean {words} is {listed(parts)}"
         plain = found[0]
         if plain.plain == plain.plain:
             text += (
@@ -147,6 +152,11 @@ def answer(known: Known, cells: Sequence[Cell], measure: str) -> None:
         text += "."
     runs = sorted({cost.runs for cost in found})
     frame.answer(f"{text} <small>({' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs)</small>")
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Several as people say them: a, b and c."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
 
 
 def number(value: float, spread: float) -> str:
@@ -163,9 +173,12 @@ def named(cost: Cost) -> str:
 def panels(known: Known, cells: Sequence[Cell], measure: str, layout: LabLayout, *, theory: bool = False) -> None:
     """The panels side by side (one under the other on a phone), the sentence, the table and the files."""
     key, values = "lab_curve", panels_of(cells, layout)
-    columns = st.columns(min(2, len(values)), gap="medium")
+    across = min(2, len(values))
+    columns: list[Any] = []
     for place, value in enumerate(values):
-        with columns[place % len(columns)]:
+        if place % across == 0:  # row by row, so that on a phone they stand in order
+            columns = st.columns(across, gap="medium")
+        with columns[place % across]:
             st.markdown(f"**{panel_title(value, layout)}**")
             figure = lab_panel(known, cells, measure, layout, value, theory=theory)
             st.plotly_chart(

@@ -116,13 +116,18 @@ def class_count(dataset: str) -> int:
     return count
 
 
+def numbers_as_typed(text: str) -> list[str]:
+    """The words of a text, with blanks or commas between them."""
+    return [word for word in re.split(r"[\s,;]+", text) if word]
+
+
 def numbers_of(field: str, text: str, kind: type) -> list[Any]:
     """The numbers of a text, with blanks or commas between them.
 
     >>> numbers_of("n", "500, 1000 2000", int)
     [500, 1000, 2000]
     """
-    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    words = numbers_as_typed(text)
     if not words:
         raise SpecError(field, text, "the grid is empty; give at least one number, as in 500 1000")
     try:
@@ -179,14 +184,16 @@ def _refuse_what_no_page_can_draw(count: int, runs: int) -> None:
 
 def command_lines(settings: LabSettings, more: str = "") -> str:
     """What repeats the sweep on the command line: one line for each method, all into one file."""
-    sizes, epsilons = (" ".join(re.split(r"[\s,;]+", text.strip())) for text in (settings.sizes, settings.epsilons))
-    lines = []
-    for arm in settings.arms:
-        options = "".join(
-            f" --{name.replace('_', '-')} {value}" for name, value in sorted(settings.options_of(arm).items())
-        )
-        lines.append(
-            f"python -m dpgrams_core sweep {settings.dataset} {arm.method} --n {sizes} --epsilon {epsilons} "
-            f"--runs {settings.runs} --seed {settings.seed}{options}{more} --out results.parquet"
-        )
-    return "\n".join(lines)
+    return "\n".join(
+        sweep_command(settings, arm, settings.epsilons, settings.options_of(arm), more) for arm in settings.arms
+    )
+
+
+def sweep_command(settings: LabSettings, arm: Arm, epsilons: str, options: dict[str, Any], more: str = "") -> str:
+    """The sweep of one method as a command."""
+    sizes, budgets = (" ".join(numbers_as_typed(text)) for text in (settings.sizes, epsilons))
+    given = "".join(f" --{name.replace('_', '-')} {value}" for name, value in sorted(options.items()))
+    return (
+        f"python -m dpgrams_core sweep {settings.dataset} {arm.method} --n {sizes} --epsilon {budgets} "
+        f"--runs {settings.runs} --seed {settings.seed}{given}{more} --out results.parquet"
+    )

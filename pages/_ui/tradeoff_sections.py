@@ -36,7 +36,8 @@ from pages._ui.tradeoff_choices import (
     source_arms,
     target_measures,
 )
-from pages._ui.tradeoff_grids import ARMS, LabSettings, numbers_of
+from pages._ui.tradeoff_curve import command_box
+from pages._ui.tradeoff_grids import ARMS, LabSettings, numbers_as_typed, numbers_of, sweep_command
 from pages._ui.tradeoff_live import Known, live_result, live_sweep
 from pages._ui.tradeoff_runs import streamed, workers
 
@@ -75,6 +76,8 @@ def sensitivity(settings: LabSettings) -> None:
         "sensitivity",
         begins=arm.title,
     )
+    vary = f" --vary {control} {' '.join(numbers_as_typed(values))}"
+    command_box(sweep_command(settings, arm, f"{epsilon:g}", settings.options_of(arm), vary))
 
 
 def kernel(settings: LabSettings) -> None:
@@ -89,8 +92,9 @@ def kernel(settings: LabSettings) -> None:
         rule = chosen("lab_rule", RULES, "Bandwidth rule, shared by all kernels")
         measure = chosen(f"lab_score_{settings.kind}", LAB_MEASURES[settings.kind], "Score")
 
+    options = settings.options_of(arms[0]) | ({} if rule == "default" else {"bandwidth": rule})
+
     def plan() -> list[Cell]:
-        options = settings.options_of(arms[0]) | ({} if rule == "default" else {"bandwidth": rule})
         return plan_cells(
             arms[0].method,
             settings.dataset,
@@ -104,6 +108,7 @@ def kernel(settings: LabSettings) -> None:
 
     question = "Does a kernel of higher order pay?"
     charted(plan, top, question, lambda known, cells: kernel_chart(_results(known), cells, measure), "kernel")
+    command_box(sweep_command(settings, arms[0], epsilons, options, f" --vary kernel {' '.join(ORDERS)}"))
 
 
 def sources(settings: LabSettings) -> None:

@@ -173,9 +173,11 @@ def test_a_measure_that_is_not_printed_has_no_ratio(filled):
 def test_what_is_not_on_one_scale_is_said(filled):
     app = opened(paper_part="clustering", paper_clustering="clustering_rnaseq", paper_score_clustering="centroid_mse")
     assert SPACE in all_text(app)
+    assert not re.search("[▲△▼▽]", printed_table(app))  # shown side by side, and nobody is ahead
     app.session_state["paper_score_clustering"] = "ari"
     app.run()
     assert SPACE not in all_text(app)
+    assert re.search("[▲△▼▽]", printed_table(app))
     app.session_state["paper_clustering"] = ONE_RUN
     app.run()
     assert "The printed values are of a single run and have no standard error; ours are means" in all_text(app)

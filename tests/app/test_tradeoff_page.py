@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dpgrams_core.sweeps import run_cell, sweep
+from dpgrams_core.__main__ import chosen_options, parser
+from dpgrams_core.sweeps import plan_cells, run_cell, sweep
 from pages._ui import tradeoff_runs
 from pages._ui.tradeoff_grids import ARMS
 
@@ -203,6 +204,14 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence_within_ten_seconds(monke
 def test_the_other_parts_answer_too(query, words, said):
     app = until(new_page(lab_seed="107", **query), words)
     assert said in answer(app)
+    if words.startswith("Complete: "):
+        points = int(words.split()[1])
+        got = parser().parse_args(app.code[0].value.split()[3:])
+        vary = (got.vary[0], got.vary[1:])
+        given = {"n": got.n, "epsilon": got.epsilon, "runs": got.runs, "seed": got.seed, "vary": vary}
+        cells = plan_cells(got.methods, got.dataset, **given, **chosen_options(got, ("epsilon",)))
+        assert len(cells) == points
+        assert all(tradeoff_runs.memory().finished(cell).complete for cell in cells)  # the very same runs
 
 
 def test_the_needed_budget_is_a_bracket_with_its_confidence():

@@ -180,6 +180,24 @@ def test_the_table_of_single_runs_has_a_row_for_each_data_set_and_no_clear_lead(
     assert "printed DP-GRAMS-C value minus 0.01" in chart.sentence
 
 
+def test_what_is_on_another_scale_is_shown_and_not_compared():
+    chart, here = chart_of(CLUSTERING, "clustering_rnaseq", "centroid_mse", ["functional", "dp_kmeans"])
+    assert here["printed"].notna().all()
+    assert here[["ratio", "ahead", "clear"]].isna().all(axis=None)
+    assert "not on one scale, so they are not compared" in chart.sentence
+    assert list(chart.figure.data[-1].x) == here[here["column"] == "functional"]["ours"].tolist()
+    _, same = chart_of(CLUSTERING, "clustering_rnaseq", "ari", ["functional"])
+    assert same["ahead"].notna().all()
+
+
+def test_without_a_run_there_is_nothing_to_compare():
+    pairs = cells_of(MODES, ["functional"], dataset="four_corners")
+    table = judged(MODES, [(column, failed_result(cell, "no data")) for column, cell in pairs])
+    chart = ratio_chart(MODES, table, "mse")
+    assert chart.sentence == "No run of ours succeeded here, so there is nothing to compare."
+    assert len(chart.table) == 20
+
+
 def test_every_measure_has_words():
     for experiment in (MODES, REGRESSION, CLUSTERING):
         for measure in experiment.measures:

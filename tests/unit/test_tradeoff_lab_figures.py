@@ -20,7 +20,8 @@ from dpgrams_core.figures import (
     panels_of,
     plus_minus,
 )
-from dpgrams_core.figures.tradeoff_lab import NON_PRIVATE_SHADES, PRIVATE_SHADES, mean_and_error
+from dpgrams_core.figures.tradeoff_lab import NON_PRIVATE_SHADES, PRIVATE_SHADES
+from dpgrams_core.figures.tradeoff_scores import mean_and_error
 from dpgrams_core.sweeps import plan_cells
 
 BY_METHOD, BY_N, AGAINST_N = LabLayout("epsilon", "method"), LabLayout("epsilon", "n"), LabLayout("n", "epsilon")
