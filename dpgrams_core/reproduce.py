@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dpgrams_core.experiments import Experiment
@@ -90,10 +91,20 @@ def _row(
         "printed_se": printed[1],
         "ours": ours,
         "se": spread,
-        "runs": row["runs"],
-        "failures": row["failures"],
+        "runs": len(result.seconds),
+        "failures": len(result.failures),
         "ahead": bool(experiment.as_good(ours, printed[0])) if compared else None,
     }
+
+
+def _mean(values: tuple[float, ...]) -> tuple[float, float]:
+    """Mean and standard error; an infinite error has no spread."""
+    numbers = np.asarray(values, dtype=float)
+    spread = len(numbers) > 1 and bool(np.isfinite(numbers).all())
+    return (
+        float(numbers.mean()) if len(numbers) else math.nan,
+        float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if spread else math.nan,
+    )
 
 
 def wide(experiment: Experiment, table: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 DPGRAMS_LEDGER          where the budget ledger is; default ~/.dpgrams/ledger.sqlite3
 DPGRAMS_UPLOADS         on or off (a public demonstration); default on
+DPGRAMS_CURATOR         on or off: whether the page may show an owner's own records; default on
 DPGRAMS_MAX_UPLOAD_MB   the largest upload; default 200
 DPGRAMS_DATA            a folder whose files may be opened on the server, of any size; default none
 DPGRAMS_CAP_EPSILON     the most ε that is spent on one data set; default 3
@@ -28,6 +29,7 @@ class Settings:
 
     ledger: Path
     uploads: bool = True
+    curator: bool = True
     max_upload_bytes: int = 200_000_000
     data_folder: Path | None = None
     cap_epsilon: float = DEFAULT_CAP_EPSILON
@@ -41,20 +43,25 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     False
     """
     given = os.environ if environment is None else environment
-    uploads = given.get("DPGRAMS_UPLOADS", "on").strip().lower()
-    if uploads not in ("on", "off"):
-        raise SpecError("DPGRAMS_UPLOADS", uploads, "it must be on or off")
     folder = given.get("DPGRAMS_DATA", "").strip()
     if folder and not Path(folder).expanduser().is_dir():
         raise SpecError("DPGRAMS_DATA", folder, "there is no such folder")
     return Settings(
         ledger=Path(given.get("DPGRAMS_LEDGER", "").strip() or "~/.dpgrams/ledger.sqlite3").expanduser(),
-        uploads=uploads == "on",
+        uploads=_on(given, "DPGRAMS_UPLOADS"),
+        curator=_on(given, "DPGRAMS_CURATOR"),
         max_upload_bytes=int(positive("DPGRAMS_MAX_UPLOAD_MB", _number(given, "DPGRAMS_MAX_UPLOAD_MB", 200)) * 1e6),
         data_folder=Path(folder).expanduser().resolve() if folder else None,
         cap_epsilon=positive("DPGRAMS_CAP_EPSILON", _number(given, "DPGRAMS_CAP_EPSILON", DEFAULT_CAP_EPSILON)),
         cap_delta=between("DPGRAMS_CAP_DELTA", _number(given, "DPGRAMS_CAP_DELTA", DEFAULT_CAP_DELTA), 0, 1),
     )
+
+
+def _on(given: Mapping[str, str], name: str) -> bool:
+    wish = given.get(name, "").strip().lower() or "on"
+    if wish not in ("on", "off"):
+        raise SpecError(name, wish, "it must be on or off")
+    return wish == "on"
 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:

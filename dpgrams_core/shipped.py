@@ -16,7 +16,7 @@ from typing import Any
 
 from dpgrams_core.cells import Cell, CellResult, same_but_runs
 from dpgrams_core.errors import DataError
-from dpgrams_core.experiments import EXPERIMENTS
+from dpgrams_core.experiments import EXPERIMENTS, GROUPS
 from dpgrams_core.sweep_store import read_facts, results_of, rows_of, runs_table, write_runs
 
 FOLDER = Path(__file__).parents[1] / "assets" / "results"
@@ -78,6 +78,11 @@ def shipped(name: str) -> Shipped:
     columns = {same_but_runs(cell): column for column, cell in experiment.cells(1, experiment.names, facts["seed"])}
     found = [(columns.get(same_but_runs(result.cell)), result) for result in results_of(table)]
     return Shipped(tuple((column, result) for column, result in found if column is not None), facts)
+
+
+def _group(name: str) -> str:
+    """What the command line calls an experiment."""
+    return next(group for group, names in GROUPS.items() if name in names)
 
 
 def shipped_results(cells: Sequence[Cell]) -> dict[Cell, CellResult]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpgrams_core.cells import CellResult
@@ -37,20 +36,6 @@ class Standing:
     def title(self) -> str:
         """The column as people call it."""
         return column_title(self.column)
-
-
-@dataclass(frozen=True)
-class _Means(CellResult):
-    """A result whose row has means and standard errors only: the quantiles take a hundred times as long."""
-
-    def row(self) -> dict[str, Any]:
-        row: dict[str, Any] = {"runs": len(self.seconds), "failures": len(self.failures)}
-        for name, values in {**self.scores, "seconds": self.seconds}.items():
-            numbers = np.asarray(values, dtype=float)
-            row[name] = float(numbers.mean()) if len(numbers) else math.nan
-            spread = len(numbers) > 1 and bool(np.isfinite(numbers).all())
-            row[f"{name}_se"] = float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if spread else math.nan
-        return row
 
 
 def measure_words(measure: str) -> tuple[str, bool]:
@@ -93,10 +78,7 @@ def judged(experiment: Experiment, results: Sequence[tuple[str, CellResult]]) ->
     >>> len(table), "ratio" in table
     (25, True)
     """
-    quick = [
-        (name, _Means(**{item.name: getattr(found, item.name) for item in fields(found)})) for name, found in results
-    ]
-    table = comparison(experiment, quick)
+    table = comparison(experiment, results)
     if table.empty:
         return table
     table["ratio"] = table["ours"] / table["printed"].where(table["printed"] != 0)

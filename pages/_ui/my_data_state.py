@@ -8,7 +8,6 @@ such call, and every purchase has a ticket that is good for one.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from dpgrams_core.privacy.ledger import Charge, Ledger
 from dpgrams_core.recipes import ReleaseRecord, release_record
 from dpgrams_core.releasing import release, release_range
 from dpgrams_core.results import Release
-from dpgrams_core.settings import Settings
+from dpgrams_core.settings import Settings, read_settings
 
 _MOST_KEPT = 24
 _FAILED = (
@@ -187,8 +186,7 @@ def open_ledger(settings: Settings) -> Ledger:
 
 def curator_allowed() -> bool:
     """Whether the curator's view exists here: not while presenting, and not where DPGRAMS_CURATOR is off."""
-    wish = os.environ.get("DPGRAMS_CURATOR", "on").strip().lower()
-    return wish == "on" and not st.session_state.get("presenter")
+    return read_settings().curator and not st.session_state.get("presenter")
 
 
 def plain(text: str) -> str:

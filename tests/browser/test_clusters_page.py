@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("browser two")
 
 # key, arrow presses, expected value in the URL: every slider of DP-GRAMS-C.
 SLIDERS = [

@@ -11,7 +11,7 @@ import pytest
 
 from dpgrams_core.sweep_store import FACTS
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("browser two")
 
 GRID = "lab_n_four_corners=200+400&lab_eps_four_corners=1+5"
 
