@@ -14,7 +14,7 @@ test: .venv/dev-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 4  # more than cores: the browser tests mostly wait
+	$(BIN)/pytest -n 2
 
 .venv/app-ready: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

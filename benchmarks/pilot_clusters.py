@@ -37,11 +37,13 @@ def pilot_data(n: int, d: int, k: int, seed: int) -> Dataset:
 
 
 def ari(data: Dataset, centres: np.ndarray) -> float:
+    """ARI of the records by their nearest centre."""
     nearest = ((data.points[:, None] - centres[None]) ** 2).sum(axis=-1).argmin(axis=1)
     return float(adjusted_rand_score(data.labels, nearest))
 
 
 def main() -> None:
+    """Print the mean ARI of every pair of constants."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     runs = parser.parse_args().runs

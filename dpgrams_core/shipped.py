@@ -68,9 +68,7 @@ def shipped(name: str) -> Shipped:
     """The finished table of an experiment; refuses one that was changed after it was made."""
     path = shipped_file(name)
     if not path.exists():
-        raise DataError(
-            f"No finished table of {name} comes with this version; run: python -m dpgrams_core reproduce {name}"
-        )
+        raise DataError(f"No finished table of {name} comes with this version: run reproduce {_group(name)} --ship.")
     table, facts = read_facts(path)
     if checksum(table.to_pylist()) != facts.get("checksum"):
         raise DataError(f"The finished table of {name} was changed after it was made, so it is not shown.")

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("browser two")
+pytestmark = pytest.mark.xdist_group("browser")
 
 # key, arrow presses, expected value in the URL: every slider of DP-GRAMS-C.
 SLIDERS = [
@@ -62,21 +62,6 @@ def test_blobs_first_screen_tables_and_every_slider(dashboard):
     page.goto(link)
     page.wait_for_selector("[data-testid=answer]", timeout=60_000)
     assert dashboard.settle().answer() == last
-
-
-def test_the_curve_fills_in_and_can_be_stopped(dashboard):
-    page = dashboard.page
-    page.goto(dashboard.address + "/clusters?clu_n_blobs=200&seed=5&h_scale=0.9")
-    page.wait_for_selector("text=points so far", timeout=60_000)
-    page.locator(".st-key-clu_measure button", has_text="NMI").click()
-    page.wait_for_selector("text=Mean NMI at ε", timeout=60_000)
-    toggle = page.locator(".st-key-curve label")
-    toggle.scroll_into_view_if_needed()
-    toggle.click()
-    dashboard.settle()
-    assert "what is already computed is kept" in dashboard.text()
-    assert in_url(dashboard)["curve"] == "off"
-    assert in_url(dashboard)["clu_measure"] == "nmi"
 
 
 def test_digits_on_a_dark_phone_have_pictures(make_dashboard):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.xdist_group("browser two")
+pytestmark = pytest.mark.xdist_group("browser")
 
 SESSIONS = 20
 RELEASING = 3

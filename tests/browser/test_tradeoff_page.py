@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from urllib.parse import parse_qs, urlparse
 
-import pyarrow.parquet as pq
 import pytest
 
-from dpgrams_core.sweep_store import FACTS
-
-pytestmark = pytest.mark.xdist_group("browser two")
+pytestmark = pytest.mark.xdist_group("browser")
 
 GRID = "lab_n_four_corners=200+400&lab_eps_four_corners=1+5"
 
@@ -70,25 +66,6 @@ def test_start_stop_leave_come_back_continue_and_finish(dashboard):
     assert lines[0].startswith("method,dataset,n,epsilon")
     assert "mse_q90" in lines[0]
     assert len(lines) == 11
-
-
-def test_a_results_file_is_shown_and_one_of_another_version_is_a_sentence(dashboard, tmp_path):
-    page = arrive(dashboard, f"{GRID}&lab_runs=2&lab_seed=8")
-    page.wait_for_selector("text=/Complete: 10 points, 20 runs/", timeout=60_000)
-    dashboard.unfold("lab_curve_table")
-    with page.expect_download() as waiting:
-        page.locator(".st-key-lab_curve_parquet button").click()
-    mine = tmp_path / "mine.parquet"
-    waiting.value.save_as(mine)
-    page.locator(".st-key-lab_file input[type=file]").set_input_files(mine)
-    page.wait_for_selector("text=/From mine.parquet: 10 points, 20 runs/", timeout=30_000)
-    old = tmp_path / "old.parquet"
-    table = pq.read_table(mine)
-    facts = json.loads(table.schema.metadata[FACTS]) | {"engine": "0123456789"}
-    pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(facts).encode()}), old)
-    page.locator(".st-key-lab_file input[type=file]").set_input_files(old)
-    page.wait_for_selector("text=/old.parquet holds results of another version of the engine/", timeout=30_000)
-    dashboard.settle()
 
 
 def test_on_a_dark_phone_the_panels_stand_under_each_other(make_dashboard):

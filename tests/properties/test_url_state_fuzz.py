@@ -23,7 +23,6 @@ PAGES = {
     "regression": {"reg_n": "50", "curve": "off"},
     "clusters": {"clu_n_blobs": "50", "curve": "off"},
     "guarantee": {"n": "50", "measure": "off", "accountants": "off"},
-    "paper": {},
 }
 TEXTS = [
     "", " ", "0", "-1", "1", "1.5", "nan", "inf", "-inf", "1e400", "1e-400", "9" * 400, "9" * 5_000, "0x10",

@@ -98,7 +98,7 @@ def test_more_clusters_than_the_release_shows_are_refused(rng):
     wide = 3.0  # some places of its coarse grid only
     exact = coefficients(rng.normal(0.0, 0.1, (500, 2)), box_bases(box, wide))
     surface = ReleasedSurface(exact, box, wide, 1e-3, 500)
-    with pytest.raises(SpecError, match="n_clusters = 100 .* the release shows only"):
+    with pytest.raises(SpecError, match=r"n_clusters = 100 .* the release shows only"):
         released_centres(surface, 100)
 
 
