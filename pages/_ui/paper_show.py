@@ -185,7 +185,7 @@ def _about(name: str, measure: str) -> None:
 
 
 def _missing(experiment: Experiment, why: str) -> None:
-    st.info(f"{why.split(';')[0].rstrip('.')}. This command makes it:")
+    st.info(f"{why.split(': run')[0].rstrip('.')}. This command makes it:")
     st.code(f"{command(experiment)} --ship", language="bash", wrap_lines=True)
 
 

@@ -64,31 +64,6 @@ def go_to(dashboard, name):
     dashboard.page.get_by_role("link", name=re.compile(name, re.IGNORECASE)).first.click()
 
 
-def test_it_can_be_left_and_stopped_and_another_control_keeps_what_it_found(dashboard):
-    page = dashboard.page
-    dashboard.open(f"{QUIET}&audit_method=broken_data_starts&audit_trials=5000")
-    press(dashboard, "audit_run")
-    page.locator(VERDICT).wait_for(timeout=PATIENCE)  # the first look is there
-    assert "all interim results hold at once" in dashboard.text()
-    go_to(dashboard, "modes")
-    page.get_by_text("What does privacy cost when you look for modes?").wait_for(timeout=PATIENCE)
-    dashboard.settle()  # which never comes to rest while an audit repeats itself
-    go_to(dashboard, "guarantee")
-    page.locator(VERDICT).wait_for(timeout=PATIENCE)
-    stop_button(dashboard).click(timeout=PATIENCE)
-    stop_button(dashboard).wait_for(state="detached", timeout=PATIENCE)
-    dashboard.settle()
-    text = dashboard.text()
-    assert "of 5,000 runs in each world" in text
-    verdict = page.locator(VERDICT).inner_text()
-    page.wait_for_timeout(2_000)  # nothing goes on behind the screen
-    assert page.locator(VERDICT).inner_text() == verdict
-    dashboard.slide("audit_eps", 1)
-    assert in_url(dashboard)["audit_eps"] == "2"
-    assert in_url(dashboard)["measure"] == "off"
-    assert page.locator(VERDICT).inner_text() == verdict
-
-
 def test_the_proof_unfolds_with_its_mathematics_drawn(dashboard):
     dashboard.open(QUIET)
     for key in ("setting", "functional", "tight", "others", "not_covered", "check", "references"):

@@ -68,24 +68,6 @@ def test_every_chart_has_a_sentence_and_a_readable_table(dashboard):
     dashboard.shoot("guarantee_tables")
 
 
-def test_measuring_can_be_stopped_and_bad_values_keep_the_page(dashboard):
-    page = dashboard.page
-    page.goto(dashboard.address + "/guarantee?n=20000&accountants=off")
-    page.wait_for_selector("text=moving any control stops them", timeout=60_000)
-    toggle = page.locator(".st-key-measure label")
-    toggle.scroll_into_view_if_needed()
-    toggle.click()
-    dashboard.settle()
-    assert in_url(dashboard)["measure"] == "off"
-    assert "what is already computed is kept" in dashboard.text()
-    dashboard.slide("m", 14)
-    page.wait_for_selector("text=batch_size = 100000 is not allowed: it must be between 1 and n = 20000.")
-    dashboard.settle()
-    assert "Four corners, n = 20,000" in dashboard.text()
-    # The last good batch is whichever the fourteen presses left; a full one needs no row of its own.
-    assert page.locator("table.methods tbody tr").count() in (5, 6)
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark")])
 def test_other_widths_and_dark_mode(make_dashboard, width, scheme):
     dashboard = make_dashboard(width, scheme).open(f"guarantee?n=1000&{QUIET}")

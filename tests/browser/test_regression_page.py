@@ -83,32 +83,6 @@ def test_the_tables_under_the_charts_can_be_read(dashboard):
     assert float(private) == pytest.approx(error, rel=0.01)
 
 
-def test_every_slider_changes_the_page_and_the_url(dashboard):
-    dashboard.open(f"regression?reg_method=dp_pms&reg_n=600&{QUIET}")
-    for key, presses, expected in SLIDERS:
-        before = dashboard.text()
-        dashboard.slide(key, presses)
-        assert in_url(dashboard)[key] == expected
-        assert dashboard.text() != before, f"moving {key} changed nothing on the page"
-    dashboard.unfold("more_settings").slide("share", 2)
-    assert in_url(dashboard)["share"] == "40"
-    for key, value in FOLDED_NUMBERS:
-        before = dashboard.text()
-        dashboard.type_number(key, value)
-        assert in_url(dashboard)[key] == value
-        assert dashboard.text() != before, f"typing {key} changed nothing on the page"
-    dashboard.choose("reg_starts", "binned")
-    before = dashboard.text()
-    dashboard.type_number("reg_bins", "5")
-    assert dashboard.text() != before
-    assert "5 anchors" in dashboard.text()
-    good = dashboard.answer()
-    dashboard.type_number("reg_bins", "900")
-    assert "n_bins = 900 is not allowed" in dashboard.text()
-    assert dashboard.answer() == good
-    dashboard.shoot("regression_controls")
-
-
 def test_trajectories_play_step_by_step_and_keep_their_axes(dashboard):
     dashboard.open(f"regression?reg_method=dp_pms&reg_n=500&{QUIET}")
     chart = dashboard.page.locator(".st-key-ascent_chart .js-plotly-plot")
@@ -134,38 +108,6 @@ def test_trajectories_play_step_by_step_and_keep_their_axes(dashboard):
     moved = [box["y"] for box in (point.bounding_box() for point in ends.all()[:8])]
     assert moved != places
     dashboard.shoot("regression_playing")
-
-
-def test_deep_link_restores_everything_and_settings_carry_over_between_pages(dashboard):
-    query = "regression?reg_dataset=three_component&reg_method=dp_pms&calibration=tight&reg_n=500&epsilon=2&seed=3"
-    query += f"&reg_show=private,truth&reg_x=0.10&{QUIET}"
-    dashboard.open(query)
-    first = dashboard.answer()
-    text = dashboard.text()
-    assert "At ε = 2" in first
-    assert "Three steps, n = 500" in text
-    assert "DP-PMS tight" in text
-    assert "At x = 0.10" in text
-    assert slice_label(dashboard) == "x = 0.10"
-    assert "LOWESS" not in dashboard.page.locator(".st-key-branches_chart").inner_text()
-    dashboard.open(query)
-    assert dashboard.answer() == first
-    page = dashboard.page
-    page.locator("[data-testid=stSidebarNavLink]", has_text="Modes").click()
-    page.wait_for_selector("h1:has-text('look for modes')", timeout=60_000)
-    dashboard.settle()
-    assert "At ε = 2" in dashboard.answer()
-    page.locator("[data-testid=stSidebarNavLink]", has_text="Regression").click()
-    page.wait_for_selector("h1:has-text('several branches')", timeout=60_000)
-    dashboard.settle()
-    assert dashboard.answer() == first
-    assert in_url(dashboard)["reg_show"] == "private,truth"
-    dashboard.open(f"regression?epsilon=frog&reg_n=77&reg_show=frog&reg_x=%00&{QUIET}")
-    assert "At ε = 1" in dashboard.answer()
-    note = dashboard.text()
-    assert "cannot be used" in note
-    for key in ("epsilon", "reg_n", "reg_show", "reg_x"):
-        assert key in note
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark")])

@@ -66,19 +66,3 @@ def test_start_stop_leave_come_back_continue_and_finish(dashboard):
     assert lines[0].startswith("method,dataset,n,epsilon")
     assert "mse_q90" in lines[0]
     assert len(lines) == 11
-
-
-def test_on_a_dark_phone_the_panels_stand_under_each_other(make_dashboard):
-    dashboard = make_dashboard(390, "dark")
-    page = arrive(dashboard, f"{GRID}&lab_runs=2&lab_seed=8")
-    page.wait_for_selector("text=/Complete: 10 points, 20 runs/", timeout=60_000)
-    dashboard.settle()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    boxes = [page.locator(f".st-key-lab_curve_{place}_chart").bounding_box() for place in (0, 1)]
-    assert boxes[1]["y"] > boxes[0]["y"] + 200
-    dashboard.shoot("tradeoff_390_dark")
-    page.locator(".st-key-lab_part button", has_text="Where the error comes from").click()
-    page.wait_for_selector("text=/^Complete. 2 of 2 runs/", timeout=60_000)
-    dashboard.settle()
-    assert "Of the mean MSE of" in dashboard.answer()
-    assert in_url(dashboard)["lab_part"] == "sources"
