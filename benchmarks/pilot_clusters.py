@@ -15,8 +15,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from dpgrams_core import Dataset, measures, run
+from dpgrams_core import Dataset, run
 from dpgrams_core.bandwidths import release_bandwidth
+from dpgrams_core.methods import likely_places
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.representations import standardise, whitened_pca
 
@@ -52,7 +53,7 @@ def main() -> None:
     print(f"k-means without privacy: {plain:.3f} over {len(draws)} draws")
     for scale in SCALES:
         for weight in WEIGHTS:
-            measures.PRIOR_WEIGHT = weight
+            likely_places.PRIOR_WEIGHT = weight
             found = {epsilon: [] for epsilon in EPSILONS}
             for number, (data, k) in enumerate(draws):
                 for epsilon in EPSILONS:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from dpgrams_core.checks import one_of
+from dpgrams_core.datasets import DATASETS
 from dpgrams_core.methods import METHODS
 from dpgrams_core.paper import paper_table
 from dpgrams_core.sweeps import Cell, plan_cells
@@ -26,12 +27,6 @@ class Column:
     by_dataset: dict[str, dict[str, Any]] = field(default_factory=dict)  # further options on some data sets
     vary: tuple[str, tuple[Any, ...]] | None = None
     most_runs: int | None = None  # without noise, on the same records, one run is as good as many
-    skip: tuple[str, ...] = ()  # data sets that the paper's figure leaves out
-
-    @property
-    def rival(self) -> bool:
-        """Whether it stands in for the paper's private method (and not for a baseline)."""
-        return self.method != self.printed or (METHODS[self.method].private and self.method != "dp_kmeans")
 
     def takes(self, option: str) -> bool:
         """Whether the method has this option."""
@@ -82,20 +77,21 @@ class Experiment:
         """The names of the columns."""
         return [column.name for column in self.columns]
 
+    @property
+    def rivals(self) -> list[Column]:
+        """The columns beside the paper's private method; the others are baselines."""
+        return [column for column in self.columns if column.printed == self.columns[0].printed]
+
     def as_good(self, ours: float, printed: float) -> bool:
         """Whether ours is at least as good as a printed value."""
         return ours >= printed - self.margin if self.higher_is_better else ours <= printed + self.margin
 
     def cells(self, runs: int, columns: Sequence[str], seed: int = 0) -> list[tuple[str, Cell]]:
         """Every cell with the name of its column."""
-        from dpgrams_core.datasets import DATASETS
-
         found: list[tuple[str, Cell]] = []
         for table in self.tables:
             sizes, epsilons, delta = table.grid(DATASETS[table.dataset].default_n)
             for column in map(self.column, columns):
-                if table.dataset in column.skip:
-                    continue
                 known = {"delta": delta, self.count_option: table.count}
                 options = {name: value for name, value in known.items() if column.takes(name)}
                 planned = plan_cells(

@@ -12,10 +12,10 @@ from dpgrams_core.bumps import find_bumps
 from dpgrams_core.checks import positive, whole
 from dpgrams_core.errors import DataError
 from dpgrams_core.fourier import error_scale, noise_ceiling, public_points
-from dpgrams_core.measures import likely_places
 from dpgrams_core.merging import radius_groups
 from dpgrams_core.methods.functional_c import released_centres
 from dpgrams_core.methods.functional_sketch import find_sketch_bumps
+from dpgrams_core.methods.likely_places import likely_places
 from dpgrams_core.results import Release
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface

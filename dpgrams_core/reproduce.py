@@ -129,9 +129,9 @@ def summary(experiment: Experiment, table: pd.DataFrame) -> str:
     words = "at or above" if experiment.higher_is_better else "at or below"
     margin = f" minus {experiment.margin:g}" if experiment.margin else ""
     lines = []
-    for column in experiment.columns:
+    for column in experiment.rivals:
         mine = counted[counted["column"] == column.name]
-        if mine.empty or not column.rival:
+        if mine.empty:
             continue
         ahead = mine["ahead"].astype(bool)
         large = mine["epsilon"] >= LARGE_EPSILON

@@ -119,9 +119,9 @@ def standings(experiment: Experiment, table: pd.DataFrame, measure: str = "") ->
     if here["table"].nunique() > 1:
         here = here[here["table"] != ONE_RUN]
     found = []
-    for column in experiment.columns:
+    for column in experiment.rivals:
         mine = here[here["column"] == column.name]
-        if mine.empty or not column.rival:
+        if mine.empty:
             continue
         known = mine[mine["ahead"].notna()]
         ahead = known["ahead"].astype(bool)

@@ -2,7 +2,7 @@
 
 The release and its proof are those of functional.py (a surface in up to three columns, a sketch in more).  Centres are
 post-processing of it.  With a known number of clusters they are those of k-means over public places, each weighted by
-the share of the records that most likely is there (measures.py).  Without a known number they are the modes of the
+the share of the records that most likely is there (likely_places.py).  Without a known number they are the modes of the
 release.
 """
 
@@ -14,9 +14,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from dpgrams_core.bandwidths import REFERENCE_SPREAD, mean_side
-from dpgrams_core.errors import SpecError
-from dpgrams_core.measures import likely_places
 from dpgrams_core.methods.functional import functional, release_surface
+from dpgrams_core.methods.likely_places import likely_places
 from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.results import Dataset, Release
 from dpgrams_core.sketches import ReleasedSketch
@@ -63,12 +62,14 @@ def _surface(bare: Release) -> ReleasedSurface | ReleasedSketch:
 
 
 def released_centres(surface: ReleasedSurface | ReleasedSketch, count: int) -> Array:
-    """``count`` cluster centres (k, d) of a release: k-means over the likeliest shares of the records."""
+    """Cluster centres (k, d) of a release: k-means over the likeliest shares of the records.
+
+    There are ``count`` of them, or fewer where the release shows fewer places, as DP-GRAMS-C may find fewer. That is no
+    error: the release is drawn and paid for by now.
+    """
     places, shares = likely_places(surface)
-    if len(places) < count:
-        raise SpecError("n_clusters", count, f"the release shows only {len(places)} places where records could be")
     # A fixed seed: the same release gives the same centres.
-    model = KMeans(count, n_init=K_MEANS_STARTS, random_state=0).fit(places, sample_weight=shares)
+    model = KMeans(min(count, len(places)), n_init=K_MEANS_STARTS, random_state=0).fit(places, sample_weight=shares)
     return towards_peaks(model.cluster_centers_, places, shares, REFERENCE_SPREAD * mean_side(surface.box))
 
 

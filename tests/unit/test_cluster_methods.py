@@ -93,13 +93,14 @@ def test_centres_are_read_off_the_release_alone(rng):
     np.testing.assert_array_equal(found, released_centres(surface, 3))
 
 
-def test_more_clusters_than_the_release_shows_are_refused(rng):
+def test_more_clusters_than_the_release_shows_are_not_made_up(rng):
     box = np.array([[-4.0, 4.0], [-4.0, 4.0]])
     wide = 3.0  # some places of its coarse grid only
     exact = coefficients(rng.normal(0.0, 0.1, (500, 2)), box_bases(box, wide))
     surface = ReleasedSurface(exact, box, wide, 1e-3, 500)
-    with pytest.raises(SpecError, match=r"n_clusters = 100 .* the release shows only"):
-        released_centres(surface, 100)
+    found = released_centres(surface, 100)
+    assert 1 <= len(found) < 100
+    assert np.linalg.norm(found, axis=1).min() < wide
 
 
 def test_centres_move_to_the_peak_of_a_lopsided_cluster(rng):

@@ -134,6 +134,12 @@ def test_a_figure_has_our_cells_and_no_printed_number():
     assert wide(KERNELS, table, "mse")["kernel"].notna().all()
 
 
+def test_baselines_are_never_counted_as_rivals_of_the_private_method():
+    names = {experiment.name: [column.name for column in experiment.rivals] for experiment in EXPERIMENTS.values()}
+    for name in ("modes", "regression", "clustering"):
+        assert names[name] == ["functional", "tight", "experiments", "theorem"]
+
+
 def test_all_experiments_can_be_planned():
     for experiment in EXPERIMENTS.values():
         assert experiment.cells(1, experiment.names)

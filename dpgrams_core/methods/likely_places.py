@@ -47,6 +47,7 @@ def likely_places(release: ReleasedSurface | ReleasedSketch) -> tuple[Array, Arr
     """
     places, shares, prior = posterior_places(release)
     shown = shares >= prior
+    shown[np.argmax(shares / prior)] = True  # both sum to one, so there is such a place, but for rounding
     return places[shown], shares[shown]
 
 

@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpgrams_core import measures
 from dpgrams_core.fourier import choose_blocks, feature_sums
-from dpgrams_core.measures import PRIOR_WEIGHT, likeliest_shares, likely_places, posterior_places, spread_places
+from dpgrams_core.methods import likely_places as module
+from dpgrams_core.methods.likely_places import (
+    PRIOR_WEIGHT,
+    likeliest_shares,
+    likely_places,
+    posterior_places,
+    spread_places,
+)
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
 
@@ -28,7 +34,7 @@ def sketch_of(points, rng, sigma=5.0, h=1.0):
 
 
 def posterior(shares, kernel, values, prior, noise):
-    """What is to be as small as possible, as it is defined at the head of measures.py."""
+    """What is to be as small as possible, as it is defined at the head of likely_places.py."""
     fit = (0.5 * shares @ kernel @ shares - values @ shares) / noise**2
     return fit + PRIOR_WEIGHT * np.sum(shares * np.log(shares / prior))
 
@@ -90,7 +96,7 @@ def test_the_places_shown_are_near_the_records(rng, columns):
 def test_the_kernel_between_places_is_the_gaussian_one(rng):
     places = rng.normal(size=(40, 4))
     plain = np.exp(-0.5 * ((places[:, None] - places[None]) ** 2).sum(axis=-1) / 0.7**2)
-    np.testing.assert_allclose(measures._kernel(places, 0.7), plain, atol=2e-6)
+    np.testing.assert_allclose(module._kernel(places, 0.7), plain, atol=2e-6)
 
 
 def test_spread_places_have_the_law_of_the_prior():
