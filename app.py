@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from pages._ui import frame
+
 st.set_page_config(page_title="DP-GRAMS", page_icon="assets/icon.svg", layout="wide")
 
 navigation = st.navigation(
@@ -23,4 +25,5 @@ if st.session_state.get("_page") != navigation.title:
     st.session_state["_page"] = navigation.title
 if wanted := st.session_state.pop("_wanted", None):
     st.switch_page(wanted[0], query_params=wanted[1])
+frame.presenter_switch()
 navigation.run()

@@ -239,7 +239,7 @@ def _pictures(found: list[Record]) -> None:
     with claims:
         picture = audits_chart(results, titles)
         st.markdown("**Claimed ε against what was shown**")
-        st.plotly_chart(picture.figure, key="audits_chart", config=show.CONFIG, alt=picture.sentence)
+        show.plot(picture.figure, "audits_chart", picture.sentence)
         st.caption(picture.sentence)
     with worlds:
         st.markdown("**How the two worlds were told apart**")

@@ -21,7 +21,7 @@ def panel(data: Dataset, entry: Entry, place: str) -> Chart:
         st.markdown(f"ARI **{entry.scores['ari']:.2f}**", width="content")
         frame.status_badge(entry.release)
     picture = panel_chart(data, entry)
-    st.plotly_chart(picture.figure, key=f"panel_{place}_chart", config=show.CONFIG, alt=picture.sentence)
+    show.plot(picture.figure, f"panel_{place}_chart", picture.sentence)
     st.caption(picture.sentence)
     if entry.release.method == "mean_shift_c":
         for caveat in entry.release.guarantee.caveats:

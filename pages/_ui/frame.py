@@ -12,6 +12,7 @@ from streamlit.errors import StreamlitAPIException
 from dpgrams_core.figures import short
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.results import Release
+from pages._ui import state
 
 ASSETS = Path(__file__).parents[2] / "assets"
 STATUS_COLOURS = {"proven": "green", "as published": "blue", "nominal": "orange", "none": "red"}
@@ -34,7 +35,24 @@ def open_page(question: str, script: str) -> None:
         with suppress(StreamlitAPIException):  # a page run on its own, as in a test, has no app.py beside it
             st.switch_page("app.py")
     st.html(ASSETS / "style.css")
+    if presenting():
+        st.html(ASSETS / "presenter.css")
     st.title(question)
+
+
+def presenter_switch() -> None:
+    """The switch for a projector, at the foot of the sidebar of every page; a link can hold it."""
+    state.start(state.PRESENTER, False, state.one_of_these([False, True]))
+    st.sidebar.toggle(
+        "Presenter mode",
+        key=state.PRESENTER,
+        help="For a projector: larger letters, no files and tables, and never the curator's view of your own data.",
+    )
+
+
+def presenting() -> bool:
+    """Whether the presenter mode is on."""
+    return bool(st.session_state.get(state.PRESENTER))
 
 
 def problem(error: Exception | str) -> None:

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from dpgrams_core.figures import Chart
-from pages._ui import exports
+from pages._ui import exports, frame
 
 CONFIG = {"displaylogo": False, "toImageButtonOptions": {"scale": 2}}
+PRESENTER_FONT = 16  # pixels: the charts are not scaled with the page's text
+
+
+def plot(figure: go.Figure, key: str, words: str, place: Any = st) -> None:
+    """The picture of a chart, with words for those who cannot see it; larger letters while presenting."""
+    if frame.presenting():
+        figure = go.Figure(figure).update_layout(font_size=PRESENTER_FONT, legend_font_size=PRESENTER_FONT)
+        figure.update_xaxes(tickfont_size=PRESENTER_FONT, title_font_size=PRESENTER_FONT)
+        figure.update_yaxes(tickfont_size=PRESENTER_FONT, title_font_size=PRESENTER_FONT)
+    place.plotly_chart(figure, key=key, config=CONFIG, alt=words)
 
 
 def chart(picture: Chart, key: str, title: str = "") -> None:
     """A chart, its sentence, and its table and files folded under it."""
     if title:
         st.subheader(title)
-    st.plotly_chart(picture.figure, key=f"{key}_chart", config=CONFIG, alt=picture.sentence)
+    plot(picture.figure, f"{key}_chart", picture.sentence)
     st.caption(picture.sentence)
     table(picture, key, title)
 
@@ -55,7 +67,7 @@ def live(steps: Iterable[int], total: int, draw: Callable[[], Chart], key: str, 
         if done < total and time.monotonic() - drawn < pause:
             continue
         picture = draw()
-        picture_slot.plotly_chart(picture.figure, key=f"{key}_chart_{count}", config=CONFIG, alt=picture.sentence)
+        plot(picture.figure, f"{key}_chart_{count}", picture.sentence, picture_slot)
         text_slot.caption(picture.sentence)
         if done < total:
             bar_slot.progress(done / total, text=f"{done} of {total} points")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 Settings = TypeVar("Settings")
+PRESENTER = "presenter"  # on every page
 
 
 def start(key: str, default: Any, parse: Callable[[str], Any]) -> None:
@@ -74,7 +75,7 @@ def write_url(keys: list[str]) -> None:
     defaults = st.session_state.get("_url_defaults", {})
     wanted = {
         key: text_of(st.session_state[key])
-        for key in keys
+        for key in [*keys, PRESENTER]
         if key in st.session_state and st.session_state[key] != defaults.get(key)
     }
     if dict(st.query_params) != wanted:
