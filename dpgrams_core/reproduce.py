@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpgrams_core.experiments import Experiment
@@ -97,29 +96,19 @@ def _row(
     }
 
 
-def _mean(values: tuple[float, ...]) -> tuple[float, float]:
-    """Mean and standard error; an infinite error has no spread."""
-    numbers = np.asarray(values, dtype=float)
-    spread = len(numbers) > 1 and bool(np.isfinite(numbers).all())
-    return (
-        float(numbers.mean()) if len(numbers) else math.nan,
-        float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if spread else math.nan,
-    )
-
-
 def wide(experiment: Experiment, table: pd.DataFrame, measure: str) -> pd.DataFrame:
     """One printed table or figure as people read it: a row for each cell, ours in columns with standard errors."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in table[table["measure"] == measure].to_dict("records"):
         place = {name: row[name] for name in ("dataset", "n", "epsilon")}
         if row["varied"]:
-            place[str(row["varied"])] = row["value"]
+            place |= {"varied": row["varied"], "value": row["value"]}
         target = rows.setdefault(tuple(place.values()), place)
         column = experiment.column(row["column"])
         if not math.isnan(row["printed"]):
             target[f"printed {column.printed}"] = row["printed"]
         spread = f" ± {row['se']:.1g}" if row["se"] == row["se"] else ""
-        target[row["column"]] = f"{row['ours']:.4g}{spread}"
+        target[measure if row["varied"] else row["column"]] = f"{row['ours']:.4g}{spread}"
     return pd.DataFrame(list(rows.values()))
 
 
