@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from dpgrams_core.cells import Cell, data_seed, noise_seed
-from dpgrams_core.datasets import load_dataset
-from dpgrams_core.error_ladders import LADDERS, Rung, ladder_errors
+from dpgrams_core.cells import Cell
+from dpgrams_core.error_ladders import LADDERS, Rung
 from dpgrams_core.errors import DataError, SpecError
-from dpgrams_core.executors import Lost, Processes, stream_tasks
+from dpgrams_core.executors import DIED, Lost, Processes, stream_tasks
+from dpgrams_core.ladder_runs import Errors, LadderStore, check_first_run, ladder_runs, run_ladder
 from dpgrams_core.sweep_plan import plan_cells
 
 __all__ = ["LADDERS", "ErrorSources", "ErrorStep", "Rung", "error_sources", "stream_error_sources"]
@@ -118,6 +118,7 @@ def error_sources(
     runs: int = 20,
     seed: int = 0,
     executor: str | Processes = "serial",
+    store: LadderStore | None = None,
     **options: Any,
 ) -> ErrorSources:
     """Tell the sources of a method's error apart by switching them on one at a time.
@@ -129,6 +130,7 @@ def error_sources(
     measure : "mse" or "mse_per_true_mode" of modes, "centroid_mse", "ari" or "nmi" of clusters; ARI and NMI are
         counted as 1 − score, so that every measure is an error.
     runs : each on a draw of its own; all steps of the ladder see the same draws, those of a sweep with this seed.
+    store : its runs are not made again, and new ones are added to it; the result is the same.
     **options : fields of the method's spec.
 
     Returns
@@ -152,6 +154,7 @@ def error_sources(
         runs=runs,
         seed=seed,
         executor=executor,
+        store=store,
         **options,
     )
     return last
@@ -167,9 +170,12 @@ def stream_error_sources(
     runs: int = 20,
     seed: int = 0,
     executor: str | Processes = "serial",
+    store: LadderStore | None = None,
     **options: Any,
 ) -> Iterator[ErrorSources]:
-    """The ladder again after each further run; closing the iterator stops the rest.
+    """What is there of the ladder in the store, and the ladder again after each further run.
+
+    Closing the iterator stops the rest; with the same store it can be continued later, and ends at the same result.
 
     Wrong settings are refused here, at the call, before anything runs.  A run that fails is left out and counted.
     """
@@ -180,48 +186,37 @@ def stream_error_sources(
     if chosen not in ladder.measures:
         raise SpecError("measure", measure, "choose one of " + ", ".join(ladder.measures))
     (cell,) = plan_cells(method, dataset, n=[n], epsilon=[epsilon], runs=runs, seed=seed, **options)
-    _first_run_is_possible(cell)
-    return _stream(cell, chosen, executor)
+    check_first_run(cell)
+    return _stream(cell, chosen, executor, store)
 
 
-def _stream(cell: Cell, measure: str, executor: str | Processes) -> Iterator[ErrorSources]:
-    known: dict[int, tuple[float, ...]] = {}
-    failures, reason = 0, ""
-    tasks = [(cell, number, measure) for number in cell.numbers]
-    outcomes = stream_tasks(_one_run, tasks, executor)
+def _stream(cell: Cell, measure: str, executor: str | Processes, store: LadderStore | None) -> Iterator[ErrorSources]:
+    runs = ladder_runs(cell, measure)
+    known: dict[int, Errors | Lost] = {}
+    if store is not None:
+        known = {run.number: found for run in runs if (found := store.finished(run)) is not None}
+    if (so_far := _summary(cell, measure, known)) is not None:
+        yield so_far
+    outcomes = stream_tasks(run_ladder, [run for run in runs if run.number not in known], executor)
     try:
-        for (_, number, _), outcome in outcomes:
-            if isinstance(outcome, Lost):
-                failures += 1
-                reason = outcome.sentence
-            else:
-                known[number] = outcome
-            if known:
-                yield _summary(cell, measure, [known[number] for number in sorted(known)], failures)
-        if not known:
-            raise DataError(f"None of {failures} runs could be made, so there is no error to part. {reason}")
+        for run, outcome in outcomes:
+            known[run.number] = outcome
+            if store is not None and outcome != Lost(DIED):  # that one is worth another try
+                store.add(run, outcome)
+            if (so_far := _summary(cell, measure, known)) is not None:
+                yield so_far
     finally:
         outcomes.close()  # type: ignore[attr-defined]
+    if so_far is None:
+        reason = next(found.sentence for _, found in sorted(known.items()) if isinstance(found, Lost))
+        raise DataError(f"None of {len(known)} runs could be made, so there is no error to part. {reason}")
 
 
-def _options(cell: Cell) -> dict[str, Any]:
-    return {**dict(cell.options), "epsilon": cell.epsilon}
-
-
-def _first_run_is_possible(cell: Cell) -> None:
-    """Refuse a setting that does not fit the data: the plan of the first run is made, and nothing is drawn."""
-    data = load_dataset(cell.dataset, n=cell.n, seed=data_seed(cell, 0))
-    LADDERS[cell.method].prepare(data, _options(cell))
-
-
-def _one_run(task: tuple[Cell, int, str]) -> tuple[float, ...]:
-    cell, number, measure = task
-    data = load_dataset(cell.dataset, n=cell.n, seed=data_seed(cell, number))
-    return ladder_errors(cell.method, data, noise_seed(cell, number), measure, _options(cell))
-
-
-def _summary(cell: Cell, measure: str, runs: Sequence[Sequence[float]], failures: int) -> ErrorSources:
-    """Means and paired differences of the runs so far."""
+def _summary(cell: Cell, measure: str, known: Mapping[int, Errors | Lost]) -> ErrorSources | None:
+    """Means and paired differences of the runs so far, in order of the runs; None where none could be made."""
+    runs = [errors for _, errors in sorted(known.items()) if not isinstance(errors, Lost)]
+    if not runs:
+        return None
     steps = []
     for place, rung in enumerate(LADDERS[cell.method].rungs):
         errors = [run[place] for run in runs]
@@ -247,7 +242,7 @@ def _summary(cell: Cell, measure: str, runs: Sequence[Sequence[float]], failures
         steps=tuple(steps),
         runs=len(runs),
         wanted=cell.runs,
-        failures=failures,
+        failures=len(known) - len(runs),
     )
 
 

@@ -27,7 +27,7 @@ from dpgrams_core.executors import Processes
 from dpgrams_core.methods import METHODS
 from dpgrams_core.needed_search import Counts, NeededBudget, Question, Tried, least_runs, search
 from dpgrams_core.sweep_plan import MAX_RUNS, plan_cells
-from dpgrams_core.sweeps import EXECUTORS, stream_partial
+from dpgrams_core.sweeps import EXECUTORS, RunStore, stream_partial
 
 __all__ = ["MEASURES", "NeededBudget", "Tried", "least_runs", "needed_epsilon", "needed_n", "stream_needed"]
 
@@ -81,11 +81,13 @@ def stream_needed(
     precision: float = 1.2,
     seed: int = 0,
     executor: str | Processes = "serial",
+    store: RunStore | None = None,
     **options: Any,
 ) -> Iterator[NeededBudget]:
     """The search as it goes, again after every few runs; closing the iterator stops it and what came is kept.
 
-    Wrong settings are refused here, at the call.
+    With the same store it can be continued later, and ends at the same result.  Wrong settings are refused here, at
+    the call.
 
     Parameters
     ----------
@@ -99,6 +101,7 @@ def stream_needed(
     most_values : tried at most.
     precision : values closer than this ratio are not told apart.
     executor : "serial", "processes" (all cores) or a pool of one's own; the result is the same.
+    store : its runs are not made again, and new ones are added to it; the result is the same.
     **options : fields of the method's spec.
     """
     one_of("sought", sought, ("epsilon", "n"))
@@ -149,24 +152,24 @@ def stream_needed(
         cell_at(end)  # a wrong option is refused before anything runs
     if isinstance(executor, str):
         one_of("executor", executor, EXECUTORS)
-    return _searched(question, cell_at, executor)
+    return _searched(question, cell_at, executor, store)
 
 
 def _searched(
-    question: Question, cell_at: Callable[[float], Cell], executor: str | Processes
+    question: Question, cell_at: Callable[[float], Cell], executor: str | Processes, store: RunStore | None
 ) -> Iterator[NeededBudget]:
     if executor != "processes":
-        yield from search(question, _simulations(question, cell_at, executor))
+        yield from search(question, _simulations(question, cell_at, executor, store))
         return
     with Processes() as pool:  # one for all values: starting one takes longer than many a value
-        yield from search(question, _simulations(question, cell_at, pool))
+        yield from search(question, _simulations(question, cell_at, pool, store))
 
 
 def _simulations(
-    question: Question, cell_at: Callable[[float], Cell], executor: str | Processes
+    question: Question, cell_at: Callable[[float], Cell], executor: str | Processes, store: RunStore | None
 ) -> Callable[[float], Iterator[Counts]]:
     def tries(value: float) -> Iterator[Counts]:
-        results = stream_partial([cell_at(value)], executor)
+        results = stream_partial([cell_at(value)], executor, store=store)
         try:
             for result in results:
                 yield _counts(question, result)

@@ -112,6 +112,19 @@ def simulation_script(recipes: Sequence[Recipe]) -> str:
     return "".join(parts)
 
 
+def command_script(command: str) -> str:
+    """A script that does what a command of the engine does.
+
+    >>> print(command_script("python -m dpgrams_core reproduce kernels").splitlines()[-1])
+    main(['reproduce', 'kernels'])
+    """
+    words = command.split()[3:]
+    return (
+        f'"""Does what `{command}` does; save it in the folder that holds dpgrams_core."""\n\n'
+        f"from dpgrams_core.__main__ import main\n\nmain({words!r})\n"
+    )
+
+
 def release_script(record: ReleaseRecord) -> str:
     """A script that holds a release and its price, and no data; texts of the user stand in it as quoted strings."""
     kinds = sorted({type(event).__name__ for event in record.events})

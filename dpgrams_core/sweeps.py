@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from dpgrams_core.cells import (
     Cell,
@@ -150,10 +149,6 @@ def stream_cells(
         yield from (result for result in partial if result.complete)
     finally:
         partial.close()  # type: ignore[attr-defined]
-
-
-def _one_thread() -> None:
-    threadpool_limits(1)  # one numerical thread a process, or the cores fight
 
 
 def tidy(results: Sequence[CellResult]) -> pd.DataFrame:

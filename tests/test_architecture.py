@@ -115,8 +115,8 @@ def violations(module, source, package=False):
     if not (is_page or is_part_of(module, "pages._ui", "app", "tests")):
         forbid("only app.py and pages know streamlit", "streamlit")
     forbid("nobody imports a page", "pages", allowed=("pages._ui",))
-    if not (is_page or is_part_of(module, "pages._ui", "tests")):
-        forbid("only pages share the frame", "pages._ui")
+    if not (is_page or is_part_of(module, "pages._ui", "app", "tests")):
+        forbid("only app.py and pages share the frame", "pages._ui")
     return broken
 
 

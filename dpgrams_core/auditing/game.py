@@ -2,85 +2,25 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, fields
-from itertools import pairwise
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dpgrams_core.auditing.bounds import both_tests
-from dpgrams_core.auditing.pairs import NeighbourPair, neighbour_pair
-from dpgrams_core.auditing.statistics import Statistics
+from dpgrams_core.auditing.pairs import neighbour_pair
+from dpgrams_core.auditing.trials import Game, looks_of, run_looks
 from dpgrams_core.checks import between, one_of, positive, whole
 from dpgrams_core.errors import SpecError
+from dpgrams_core.executors import Processes
 from dpgrams_core.methods import METHODS, Method
 from dpgrams_core.methods.broken import BROKEN_METHODS
-from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.results import AuditResult, Dataset
-from dpgrams_core.sweeps import EXECUTORS, _one_thread, derived_seed
+from dpgrams_core.sweeps import EXECUTORS
 
 Array = np.ndarray
-LOOKS = 10  # how often a stream reports
 MIN_TRIALS, MAX_TRIALS = 40, 1_000_000
-WORLDS = ("first", "second")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Game:
-    """An audit, checked and with every setting filled in; all that a worker needs."""
-
-    method: Method
-    spec: Any
-    pair: NeighbourPair
-    epsilon: float
-    delta: float
-    trials: int
-    seed: int
-    confidence: float
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Trials ``start`` to ``stop`` of one world."""
-
-    game: Game
-    world: str
-    start: int
-    stop: int
-
-
-@dataclass(frozen=True)
-class ChunkResult:
-    """The statistics of a chunk, one row a trial, and the status that the releases claim."""
-
-    names: tuple[str, ...]
-    rows: Array
-    status: str
-
-
-def run_chunk(chunk: Chunk) -> ChunkResult:
-    """All trials of a chunk. Each has a seed of its own, derived from what it is and not from who runs it."""
-    game = chunk.game
-    data = game.pair.first if chunk.world == "first" else game.pair.second
-    statistics = Statistics(game.pair)
-    play = game.method.bare or game.method.function
-    names: tuple[str, ...] = ()
-    rows, status = [], "none"
-    # The matrices are small: more than one numerical thread would only wait for the others, and could
-    # add up in another order than the workers of another executor do.
-    with threadpool_limits(1):
-        for number in range(chunk.start, chunk.stop):
-            seed = derived_seed(game.seed, "audit", game.method.name, game.pair.name, data.n, chunk.world, number)
-            release = play(data, game.spec, SimulationNoise(seed))
-            found = statistics.of(release)
-            names, status = tuple(found), release.guarantee.status
-            rows.append(list(found.values()))
-    return ChunkResult(names, np.nan_to_num(np.array(rows)), status)
 
 
 def plan_game(
@@ -123,46 +63,28 @@ def plan_game(
     )
 
 
-def looks_of(game: Game) -> list[tuple[Chunk, Chunk]]:
-    """The trials of a game, in the portions after which it reports: a chunk of each world."""
-    ends = [game.trials * look // LOOKS for look in range(LOOKS + 1)]
-    return [(Chunk(game, WORLDS[0], *part), Chunk(game, WORLDS[1], *part)) for part in pairwise(ends)]
-
-
-def _run_looks(looks: list[tuple[Chunk, Chunk]], executor: str) -> Iterator[tuple[ChunkResult, ChunkResult]]:
-    """Results in the order of the looks, so that every executor gives the same stream."""
-    if executor == "serial":
-        for first, second in looks:
-            yield run_chunk(first), run_chunk(second)
-        return
-    context = multiprocessing.get_context("spawn")  # forking a threaded server is unsafe
-    pool = ProcessPoolExecutor(max(1, os.cpu_count() or 1), mp_context=context, initializer=_one_thread)
-    try:
-        futures = [(pool.submit(run_chunk, first), pool.submit(run_chunk, second)) for first, second in looks]
-        for one, two in futures:
-            yield one.result(), two.result()
-    finally:
-        # Not "with": leaving it would shut down a second time and take the cancelling back.
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def stream_audit(method: str | Method, *, executor: str = "serial", **options: Any) -> Iterator[AuditResult]:
+def stream_audit(
+    method: str | Method, *, executor: str | Processes = "serial", **options: Any
+) -> Iterator[AuditResult]:
     """As ``audit``, with an interim result after every tenth of the trials.
 
     Closing the iterator stops the workers; what came stays true: half of the allowed error is shared by
     the interim results and half is kept for the last, so all of them hold at once with ``confidence``.
     A wrong setting is refused here, before the first result is asked for.
     """
-    one_of("executor", executor, EXECUTORS)
-    return _stream(plan_game(method, **options), executor, interim=True)
+    return _stream(plan_game(method, **options), _known_executor(executor), interim=True)
 
 
-def _stream(game: Game, executor: str, *, interim: bool) -> Iterator[AuditResult]:
+def _known_executor(executor: str | Processes) -> str | Processes:
+    return one_of("executor", executor, EXECUTORS) if isinstance(executor, str) else executor
+
+
+def _stream(game: Game, executor: str | Processes, *, interim: bool) -> Iterator[AuditResult]:
     """The results of a game; without ``interim`` the last one only, which is the same."""
     parts: tuple[list[Array], list[Array]] = ([], [])
     error = 1 - game.confidence
     looks = looks_of(game)
-    results = _run_looks(looks, executor)
+    results = run_looks(looks, executor)
     try:
         for look, pieces in enumerate(results):
             for part, piece in zip(parts, pieces, strict=True):
@@ -201,7 +123,7 @@ def audit(
     trials: int = 2000,
     seed: int = 0,
     pair: str | tuple[Dataset, Dataset] = "far_record",
-    executor: str = "serial",
+    executor: str | Processes = "serial",
     n: int | None = None,
     confidence: float = 0.95,
     **options: Any,
@@ -214,7 +136,7 @@ def audit(
     epsilon, delta : the claim that is tested.
     trials : runs in each of the two worlds; half choose the test, half are counted.
     pair : a key of ``PAIRS``, or two Datasets that differ in exactly one record.
-    executor : "serial" or "processes"; the result is the same.
+    executor : "serial", "processes" (all cores) or a pool of one's own; the result is the same.
     n : records of a built-in pair; small is fast, and a guarantee must hold for any n.
     confidence : with at most the remaining probability, a correct mechanism is called caught.
     **options : fields of the method's spec; they replace the settings that come with the pair.
@@ -230,8 +152,8 @@ def audit(
     True
     """
     wish: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "trials": trials, "seed": seed, "pair": pair, "n": n}
-    one_of("executor", executor, EXECUTORS)
-    return next(_stream(plan_game(method, confidence=confidence, **wish, **options), executor, interim=False))
+    game = plan_game(method, confidence=confidence, **wish, **options)
+    return next(_stream(game, _known_executor(executor), interim=False))
 
 
 def audit_text(result: AuditResult) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -23,7 +23,8 @@ class DatasetInfo:
     """What is known of a data set before it is drawn.
 
     Synthetic modes and regression data have the ``mixture`` that they are drawn from; clustering data have a
-    ``table`` instead, a function of (n or None, seed).
+    ``table`` instead, a function of (n or None, seed).  A twin of a release has a ``draw``, a function of (n, seed),
+    and the ``modes`` that the release shows; it is in no list, and its name carries all of it (released_twins.py).
     """
 
     name: str
@@ -34,11 +35,33 @@ class DatasetInfo:
     box: tuple[tuple[float, float], ...]
     default_n: int
     table: Callable[[int | None, int], ClusterTable] | None = None
+    draw: Callable[[int, int], Dataset] | None = field(default=None, repr=False)
+    modes: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     @property
     def true_modes(self) -> np.ndarray | None:
         """The modes of the density, where these are what is looked for."""
-        return self.mixture.modes() if isinstance(self.mixture, Mixture) else None
+        return self.mixture.modes() if isinstance(self.mixture, Mixture) else self.modes
+
+
+class _Registry(dict[str, DatasetInfo]):
+    """The listed data sets by name; a twin is not listed and is found by its name, which carries it."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or _twin(name) is not None
+
+    def __missing__(self, name: str) -> DatasetInfo:
+        info = _twin(name)
+        if info is None:
+            raise KeyError(name)
+        return info
+
+
+def _twin(name: object) -> DatasetInfo | None:
+    """What the name of a twin carries; a plain text carries nothing."""
+    from dpgrams_core.datasets.released_twins import TwinName  # late: it imports this file
+
+    return name.info if isinstance(name, TwinName) else None
 
 
 def _clusters(
@@ -53,8 +76,8 @@ def _clusters(
     return DatasetInfo(name, "clusters", title, description, None, ((-BOX_SIDE, BOX_SIDE),) * columns, default_n, table)
 
 
-DATASETS: dict[str, DatasetInfo] = {
-    info.name: info
+DATASETS: dict[str, DatasetInfo] = _Registry(
+    (info.name, info)
     for info in (
         DatasetInfo(
             "four_corners",
@@ -133,7 +156,7 @@ DATASETS: dict[str, DatasetInfo] = {
             partial(some_rows, rnaseq),
         ),
     )
-}
+)
 
 
 def datasets_of(kind: str) -> list[str]:
@@ -150,7 +173,7 @@ def load_dataset(name: str, *, n: int | None = None, seed: int = 0) -> Dataset:
 
     Parameters
     ----------
-    name : a key of ``DATASETS``.
+    name : a key of ``DATASETS``, or the name of a twin that ``released_twins.released_twin`` gave.
     n : number of records. Synthetic data: of independent draws, 50 to 1,000,000; each data set has a default.
         Real data: all of them by default, or so many drawn from them without replacement.
     seed : of the draw. These data are synthetic or public, so a seed is safe. Seed 0 of the blobs is the draw of
@@ -168,8 +191,10 @@ def load_dataset(name: str, *, n: int | None = None, seed: int = 0) -> Dataset:
     number = whole("seed", seed, 0)
     if info.table is not None:
         return _from_table(info, info.table(n, number))
-    assert info.mixture is not None  # a data set has one or the other
     size = whole("n", info.default_n if n is None else n, MIN_N, MAX_N)
+    if info.draw is not None:
+        return info.draw(size, number)
+    assert info.mixture is not None  # a data set has one of the three
     points, labels = info.mixture.sample(size, np.random.default_rng(number))
     return Dataset(
         name=name,

@@ -16,6 +16,7 @@ round Gaussian groups well apart this gives s^2 exactly; for other shapes it is 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,6 +32,7 @@ GRID_DIMENSIONS = 3
 GRID_SPACING = 1 / 3  # of the bandwidth, in so many columns at most
 MOST_CELLS = 500_000
 PLACES = 16_384  # in more columns
+ROWS = 10_000  # records sharpened at a time: all at once would not fit into the memory
 MOST_SHRINKING = 0.99  # of the variance: noise must not pull a group into one point
 MAX_N = 1_000_000
 
@@ -58,39 +60,71 @@ def twin(
     >>> twin(release.surface, n=1000, seed=1).points.shape
     (1000, 2)
     """
-    size = whole("n", release.n if n is None else n, 1, MAX_N)
-    rng = np.random.default_rng(whole("seed", seed, 0))
-    width = release.bandwidth if bandwidth is None else positive("bandwidth", bandwidth)
-    places, cell = _places(release)
-    values = release.value(places, width)
-    noise = release.noise_at(places, width)
-    if isinstance(release, ReleasedSketch):  # its kernel has errors too, and they must not become records
-        noise = np.full(len(places), error_scale(values, float(noise[0]), release.box, width, release.blocks))
-    floor = noise_ceiling(release.box, width) * noise
-    weights = np.where(values > floor, values, 0.0)
-    if not weights.any():
-        raise DataError("Nothing in this release stands above its noise, so no twin can be drawn from it.")
-    drawn = places[rng.choice(len(places), size=size, p=weights / weights.sum())]
-    if release.dimension <= GRID_DIMENSIONS:
-        points = drawn + cell * rng.uniform(-0.5, 0.5, drawn.shape)
-        wide = width
-    else:  # scattered places have no cells: a Gaussian jitter, which counts as more smoothing
-        jitter = 0.5 * float(np.exp(np.log(cell).mean()))
-        points = drawn + jitter * rng.standard_normal(drawn.shape)
-        wide = math.hypot(width, jitter)
-    points = np.clip(_sharpened(release, points, wide), release.box[:, 0], release.box[:, 1])
-    return Dataset(name="twin", kind="modes", points=points, box=release.box)
+    return TwinLaw.of(release, bandwidth).draw(release.n if n is None else n, seed)
 
 
-def _places(release: ReleasedSurface | ReleasedSketch) -> tuple[Array, Array]:
-    """Public places over the box (k, d), and the sides of the cell of each (d,)."""
-    box, sides = release.box, release.box[:, 1] - release.box[:, 0]
-    if release.dimension > GRID_DIMENSIONS:
-        return public_points(box, PLACES), sides * PLACES ** (-1 / len(box))
+@dataclass(frozen=True, eq=False)
+class TwinLaw:
+    """What the twins of a release are drawn from: the places (k, d), the cell of each (d,) and its chance (k,).
+
+    Finding it is the slow part of a twin, and it is the same for all twins of a release.
+    """
+
+    release: ReleasedSurface | ReleasedSketch
+    width: float
+    places: Array
+    cell: Array
+    chances: Array
+
+    @classmethod
+    def of(cls, release: ReleasedSurface | ReleasedSketch, bandwidth: float | None = None) -> TwinLaw:
+        """The law of a release, smoothed to a bandwidth; a DataError where nothing stands above the noise."""
+        width = release.bandwidth if bandwidth is None else positive("bandwidth", bandwidth)
+        if release.dimension <= GRID_DIMENSIONS:
+            axes, cell = _axes(release)
+            places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        else:
+            axes, cell = [], _sides(release) * PLACES ** (-1 / release.dimension)
+            places = public_points(release.box, PLACES)
+        if axes and isinstance(release, ReleasedSurface):  # along the axes: far quicker than place by place
+            values, noise = release.grid(axes, width).ravel(), release.noise_grid(axes, width).ravel()
+        else:
+            values, noise = release.value(places, width), release.noise_at(places, width)
+        if isinstance(release, ReleasedSketch):  # its kernel has errors too, and they must not become records
+            noise = np.full(len(places), error_scale(values, float(noise[0]), release.box, width, release.blocks))
+        weights = np.where(values > noise_ceiling(release.box, width) * noise, values, 0.0)
+        if not weights.any():
+            raise DataError("Nothing in this release stands above its noise, so no twin can be drawn from it.")
+        return cls(release, width, places, cell, weights / weights.sum())
+
+    def draw(self, n: int, seed: int = 0) -> Dataset:
+        """A twin; see :func:`twin`."""
+        size = whole("n", n, 1, MAX_N)
+        rng = np.random.default_rng(whole("seed", seed, 0))
+        drawn = self.places[rng.choice(len(self.places), size=size, p=self.chances)]
+        if self.release.dimension <= GRID_DIMENSIONS:
+            points, wide = drawn + self.cell * rng.uniform(-0.5, 0.5, drawn.shape), self.width
+        else:  # scattered places have no cells: a Gaussian jitter, which counts as more smoothing
+            jitter = 0.5 * float(np.exp(np.log(self.cell).mean()))
+            points = drawn + jitter * rng.standard_normal(drawn.shape)
+            wide = math.hypot(self.width, jitter)
+        box = self.release.box
+        parts = [_sharpened(self.release, points[i : i + ROWS], wide) for i in range(0, size, ROWS)]
+        return Dataset(name="twin", kind="modes", points=np.clip(np.concatenate(parts), box[:, 0], box[:, 1]), box=box)
+
+
+def _sides(release: ReleasedSurface | ReleasedSketch) -> Array:
+    return release.box[:, 1] - release.box[:, 0]
+
+
+def _axes(release: ReleasedSurface | ReleasedSketch) -> tuple[list[Array], Array]:
+    """The middles of public cells along each side of the box, and the sides of a cell (d,)."""
+    sides = _sides(release)
     counts = np.maximum(1, np.ceil(sides / (GRID_SPACING * release.bandwidth)))
-    counts = np.maximum(1, np.floor(counts * min(1.0, MOST_CELLS / counts.prod()) ** (1 / len(box)))).astype(int)
-    axes = [low + side / k * (np.arange(k) + 0.5) for low, side, k in zip(box[:, 0], sides, counts, strict=True)]
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(box)), sides / counts
+    counts = np.maximum(1, np.floor(counts * min(1.0, MOST_CELLS / counts.prod()) ** (1 / len(sides)))).astype(int)
+    lows = release.box[:, 0]
+    axes = [low + side / k * (np.arange(k) + 0.5) for low, side, k in zip(lows, sides, counts, strict=True)]
+    return axes, sides / counts
 
 
 def _sharpened(release: ReleasedSurface | ReleasedSketch, points: Array, width: float) -> Array:

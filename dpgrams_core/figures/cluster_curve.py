@@ -101,12 +101,13 @@ def curve_sentence(table: pd.DataFrame, cells: Sequence[Cell], measure: str, cur
 
 
 def same_records(dataset: str, n: int) -> bool:
-    """Whether every draw of n records is the same: all records of a real data set.
+    """Whether every draw of n records is the same: all records of a real data set, never of a synthetic twin.
 
     >>> same_records("digits", 1797), same_records("digits", 500), same_records("blobs", 1000)
     (True, False, False)
     """
-    return dataset != "blobs" and n == DATASETS[dataset].default_n
+    info = DATASETS[dataset]
+    return dataset != "blobs" and info.draw is None and n == info.default_n
 
 
 @lru_cache(maxsize=1)

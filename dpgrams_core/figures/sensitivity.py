@@ -39,6 +39,7 @@ CONTROLS = {
     "init_fraction": "share of ε for the start",
 }
 LOG_RATIO = 8.0  # values that span more than this are read on a log axis
+MOST_TICKS = 8  # more values, such as shares of several n, get the axis's own ticks
 MOST_BANDS = 3  # more bands over each other hide the curves
 BAND_COLOURS = {PRIVATE: "rgba(227,108,10,0.13)", NON_PRIVATE: "rgba(0,114,178,0.13)"}
 
@@ -101,7 +102,7 @@ def sensitivity_chart(
         figure.add_vline(x=current, line={"color": PRIVATE, "width": 1, "dash": "dot"})
     axis = {"type": "log" if logarithmic else "linear" if numeric else "category"}
     figure.update_xaxes(title=control_title(control), **axis)
-    if logarithmic or (numeric and len(values) <= 8):
+    if numeric and len(values) <= MOST_TICKS:
         figure.update_xaxes(tickvals=values, ticktext=[f"{value:g}" for value in values])
     scale: dict[str, Any] = {"type": "log", "tickformat": ".4~g"} if measure in LOG_SCORES else {"rangemode": "tozero"}
     figure.update_yaxes(title=f"{words} ({'more' if better else 'less'} is better)", **scale)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -22,8 +23,10 @@ from dpgrams_core.figures import (
     standings,
 )
 from dpgrams_core.figures.sensitivity import control_title
+from dpgrams_core.reports import stakeholder_report
+from dpgrams_core.scripts import command_script
 from dpgrams_core.shipped import Shipped, shipped
-from pages._ui import frame, show
+from pages._ui import exports, frame, show
 from pages._ui.paper_table import key_line, table_html, totals_html
 from pages._ui.paper_words import (
     ELSEWHERE,
@@ -142,14 +145,15 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
         return
     words = measure_words(measure)[0]
     title = f"{words[:1].upper()}{words[1:]}, ours against the paper"
-    show.chart(ratio_chart(experiment, here, measure), "paper_ratio", title)
+    picture = ratio_chart(experiment, here, measure)
+    show.chart(picture, "paper_ratio", title)
     st.subheader("The numbers")
     if here[here["measure"] == measure]["ahead"].notna().any():
         st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0))
     st.html(table_html(experiment, here, measure))
     if (here["failures"] > 0).any():
         st.caption("Runs that failed are counted in the table and left out of the means.")
-    _recompute(experiment, found)
+    _recompute(experiment, found, name, [picture])
 
 
 def figure(experiment: Experiment, name: str, measure: str) -> None:
@@ -167,12 +171,14 @@ def figure(experiment: Experiment, name: str, measure: str) -> None:
     words = " and ".join(frame.STATUS_WORDS[status] for status in dict.fromkeys(here.values()))
     st.caption(f"The paper draws this figure and prints no numbers of it. All lines are {experiment.title}, {words}.")
     places = st.columns(min(2, len(here)), gap="medium")
+    pictures = []
     for number, column in enumerate(here):
         with places[number % len(places)]:
             picture = _drawn(experiment.name, found.facts["checksum"], name, column, measure, found)
             title = "Kernels" if experiment.name == "kernels" else control_title(column).capitalize()
             show.chart(picture, f"paper_{column}", title)
-    _recompute(experiment, found)
+            pictures.append(picture)
+    _recompute(experiment, found, name, pictures)
 
 
 def _about(name: str, measure: str) -> None:
@@ -194,13 +200,44 @@ def command(experiment: Experiment) -> str:
     return f"python -m dpgrams_core reproduce {part_of(experiment.tables[0].name)} --runs {experiment.runs}"
 
 
-def _recompute(experiment: Experiment, found: Shipped) -> None:
-    st.subheader("Compute it again")
+def _recompute(experiment: Experiment, found: Shipped, name: str, pictures: Sequence[Chart]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", key="paper_again"):
+        st.subheader("Compute it again", width="stretch")
+        _files(experiment, found, name, pictures)
     st.code(command(experiment), language="bash", wrap_lines=True)
     needs = (
-        " The RNA-Seq cells need your copy of UCI’s files (DPGRAMS_DATA)." if experiment.name == "clustering" else ""
+        " The RNA-Seq cells need your copy of UCI’s files (DPGRAMS_DATA)."
+        if any(table.dataset == "rnaseq" for table in experiment.tables)
+        else ""
     )
     st.caption(f"These numbers were made by {found.made}. Add --ship to put new ones in their place.{needs}")
+
+
+def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence[Chart]) -> None:
+    """A report of this table or figure, the script that makes it again, and what its numbers were made from."""
+    statuses = {column: frame.STATUS_WORDS[result.status] for column, result in found.results}
+    words, again = WORDS[name], command(experiment)
+
+    def report() -> str:
+        return stakeholder_report(
+            question=f"Do the paper's numbers hold? {words.title}",
+            answer=" ".join(picture.sentence for picture in pictures[:1]),
+            charts=pictures,
+            guarantees=[],
+            origin=f"Simulations on synthetic or public data: {found.made.replace('`', '')}.",
+            notes=[f"In the paper: {words.labels}.", UNPROVEN, *(f"{a}: {b}." for a, b in statuses.items())],
+        )
+
+    exports.page_files(
+        [
+            exports.File("Report, one page (HTML)", "report.html", "text/html", report),
+            exports.File("Python script", "simulation.py", "text/x-python", lambda: command_script(again)),
+            exports.File(
+                "Settings (JSON)", "settings.json", "application/json", lambda: json.dumps(found.facts, indent=2)
+            ),
+        ],
+        "The script makes every cell of this part again, seeds included.",
+    )
 
 
 def everything() -> None:

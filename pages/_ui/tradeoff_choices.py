@@ -13,7 +13,7 @@ from dpgrams_core.figures import LAB_MEASURES
 from dpgrams_core.needed_budget import MEASURES
 from pages._ui import state
 from pages._ui.controls import _Group
-from pages._ui.tradeoff_grids import ARMS, GRIDS, Arm, numbers_of
+from pages._ui.tradeoff_grids import ARMS, Arm, grid_of, numbers_of
 
 PARTS = {
     "curve": "Curve",
@@ -62,7 +62,7 @@ def start_choices(group: _Group, kind: str, dataset: str) -> None:
     for name, (_, text, _) in VARIED.items():
         group._start(f"lab_values_{name}", text, short_text)
     group._start("lab_kernel_eps", KERNEL_EPSILONS, short_text)
-    sizes = numbers_of("n", GRIDS[dataset][0], int)
+    sizes = numbers_of("n", grid_of(dataset)[0], int)
     group._start(f"lab_one_n_{dataset}", sizes[len(sizes) // 2], state.number_within(int, 0, 1e9))
     group._start("lab_one_eps", 1.0, state.number_within(float, 0, 1e9))
     group._start("lab_percent", 90.0, state.number_within(float, 0, 100))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from dpgrams_core import DATASETS
@@ -12,6 +14,7 @@ from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.figures import (
     LAB_MEASURES,
+    Chart,
     Cost,
     LabLayout,
     columns_of,
@@ -31,6 +34,7 @@ from dpgrams_core.figures import (
 from dpgrams_core.sweeps import tidy
 from pages._ui import exports, frame, show
 from pages._ui.tradeoff_choices import VIEWS, chosen
+from pages._ui.tradeoff_exports import sweep_files
 from pages._ui.tradeoff_files import file_box, opened, parquet_of
 from pages._ui.tradeoff_grids import LabSettings, command_lines, lab_cells
 from pages._ui.tradeoff_live import Known, leave_all_but, live_sweep
@@ -64,8 +68,11 @@ def curve(settings: LabSettings) -> None:
 
     def draw(known: Known) -> None:
         with top:
-            answer(known, cells, measure)
-        panels(known, cells, measure, LAYOUTS[view], theory=theory)
+            text = answer(known, cells, measure)
+        charts = panels(known, cells, measure, LAYOUTS[view], theory=theory)
+        with exports.caption_beside(lab_sentence(known, cells, measure)):
+            sweep_files(cells, text, lambda: _for_a_report(charts, known, cells, measure), repeatable=found is None)
+        tables(known, charts)
 
     if found is not None:
         leave_all_but(None)
@@ -77,7 +84,13 @@ def curve(settings: LabSettings) -> None:
 
 
 def command_box(lines: str) -> None:
-    """What repeats the picture's sweep elsewhere."""
+    """What repeats the picture's sweep elsewhere; a twin has no such lines."""
+    if not lines:
+        st.caption(
+            "The twin is known to this session only, so no command repeats this sweep. Records of it can be downloaded "
+            "on My data."
+        )
+        return
     with st.expander("Repeat it on the command line", key="lab_command"):
         st.caption("The same seed gives the same numbers. The file keeps every run and can be continued.")
         st.code(lines, language="bash", wrap_lines=True)
@@ -86,10 +99,13 @@ def command_box(lines: str) -> None:
 def from_file(file: Any, settings: LabSettings) -> Known | None:
     """The results of a file that was dropped on the page, or None after a sentence on why not."""
     try:
-        return opened(file.getvalue(), file.name, settings.dataset)
+        found = opened(file.getvalue(), file.name, settings.dataset)
     except DataError as error:
         frame.problem(error)
         return None
+    # A file holds the letters of a twin only; the name that carries it takes their place.
+    named = {cell: replace(cell, dataset=settings.dataset) for cell in found}
+    return {named[cell]: replace(result, cell=named[cell]) for cell, result in found.items()}
 
 
 def has_theory(settings: LabSettings, measure: str) -> bool:
@@ -109,30 +125,34 @@ def planned(settings: LabSettings) -> list[Cell] | None:
     agreed = ("_lab_large", settings)
     if st.session_state.get("_lab_large") != agreed:
         if not st.button("I mean it: run all of them", key="lab_confirm"):
-            st.code(command_lines(settings, " --yes"), language="bash", wrap_lines=True)
+            large_command(settings)
             return None
         st.session_state["_lab_large"] = agreed
     try:
         return lab_cells(settings, confirm=True)
     except SpecError as error:
         frame.problem(error)
-        st.code(command_lines(settings, " --yes"), language="bash", wrap_lines=True)
+        large_command(settings)
         return None
 
 
-def answer(known: Known, cells: Sequence[Cell], measure: str) -> None:
+def large_command(settings: LabSettings) -> None:
+    """The command for a grid that the page does not run, where there is one."""
+    if lines := command_lines(settings, " --yes"):
+        st.code(lines, language="bash", wrap_lines=True)
+
+
+def answer(known: Known, cells: Sequence[Cell], measure: str) -> str:
     """What privacy costs in the middle of the grid."""
     words = LAB_MEASURES[DATASETS[cells[0].dataset].kind][measure][0]
     budgets = [cell.epsilon for cell in cells if cell.epsilon < float("inf")]
     if not budgets:
-        frame.answer("Choose a private method to see what privacy costs.")
-        return
+        return frame.answer("Choose a private method to see what privacy costs.")
     n, epsilon = int(middle([cell.n for cell in cells])), middle(budgets, 1.0)
     found = costs(known, cells, measure, n, epsilon)
     where = f"On {DATASETS[cells[0].dataset].title} with n = {n:,}, at ε = {epsilon:g}"
     if not found:
-        frame.answer(f"{where} there is no run yet: the curve is drawn while you watch.")
-        return
+        return frame.answer(f"{where} there is no run yet: the curve is drawn while you watch.")
     ratios = measure.endswith("mse") and all(cost.ratio == cost.ratio for cost in found)
     if ratios:
         parts = [f"by {number(cost.ratio, cost.ratio_se)} with {named(cost)}" for cost in found]
@@ -151,7 +171,7 @@ def answer(known: Known, cells: Sequence[Cell], measure: str) -> None:
             )
         text += "."
     runs = sorted({cost.runs for cost in found})
-    frame.answer(f"{text} <small>({' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs)</small>")
+    return frame.answer(f"{text} <small>({' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs)</small>")
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -170,40 +190,54 @@ def named(cost: Cost) -> str:
     return f"{article}{in_a_text(cost.title)} ({frame.STATUS_WORDS[cost.status]})"
 
 
-def panels(known: Known, cells: Sequence[Cell], measure: str, layout: LabLayout, *, theory: bool = False) -> None:
-    """The panels side by side (one under the other on a phone), the sentence, the table and the files."""
-    key, values = "lab_curve", panels_of(cells, layout)
+def panels(
+    known: Known, cells: Sequence[Cell], measure: str, layout: LabLayout, *, theory: bool = False
+) -> list[Chart]:
+    """The panels side by side (one under the other on a phone), each with its title for a sentence."""
+    charts = []
+    values = panels_of(cells, layout)
     across = min(2, len(values))
     columns: list[Any] = []
     for place, value in enumerate(values):
         if place % across == 0:  # row by row, so that on a phone they stand in order
             columns = st.columns(across, gap="medium")
         with columns[place % across]:
-            st.markdown(f"**{panel_title(value, layout)}**")
+            title = panel_title(value, layout)
+            st.markdown(f"**{title}**")
             figure = lab_panel(known, cells, measure, layout, value, theory=theory)
-            st.plotly_chart(
-                figure,
-                key=f"{key}_{place}_chart",
-                config=show.CONFIG,
-                alt=f"{panel_title(value, layout)}: {lab_sentence(known, cells, measure)}",
-            )
+            show.plot(figure, f"lab_curve_{place}_chart", f"{title}: {lab_sentence(known, cells, measure)}")
             if theory:
                 st.caption(rate_note(of_panel(known, layout, value), variable=layout.x, d=columns_of(cells)))
-    st.caption(lab_sentence(known, cells, measure))
-    with st.expander("Table and downloads", key=f"{key}_table"):
+        charts.append(Chart(figure, f"{title}.", pd.DataFrame()))
+    return charts
+
+
+def tables(known: Known, charts: Sequence[Chart]) -> None:
+    """The table of all panels, and the files of each."""
+    with st.expander("Table and downloads", key="lab_curve_table"):
         st.dataframe(lab_table(known), hide_index=True, width="stretch")
         results = [found for found in known.values() if found.ended]
-        with st.container(horizontal=True, key=f"{key}_files"):
+        with st.container(horizontal=True, key="lab_curve_files"):
             exports.download(
                 exports.File("CSV, all scores and quantiles", "sweep.csv", "text/csv", lambda: csv_of(results)),
-                f"{key}_csv",
+                "lab_curve_csv",
             )
             exports.download(
                 exports.File(
                     "Every run (Parquet)", "results.parquet", "application/octet-stream", lambda: parquet_of(results)
                 ),
-                f"{key}_parquet",
+                "lab_curve_parquet",
             )
+        for place, picture in enumerate(charts):
+            st.caption(picture.sentence)
+            exports.chart_files(picture, f"lab_curve_{place}", picture.sentence.rstrip("."))
+
+
+def _for_a_report(charts: Sequence[Chart], known: Known, cells: Sequence[Cell], measure: str) -> list[Chart]:
+    """The panels; what they say together stands under the first, with the table."""
+    first, *others = charts
+    words = f"{first.sentence} {lab_sentence(known, cells, measure)}"
+    return [replace(first, sentence=words, table=lab_table(known)), *others]
 
 
 def csv_of(results: Sequence[CellResult]) -> str | bytes:

@@ -6,11 +6,16 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.cells import Cell, run_cell
 from dpgrams_core.checks import whole
+from dpgrams_core.datasets import MIN_N
+from dpgrams_core.datasets.released_twins import TwinName
 from dpgrams_core.errors import SpecError
 from dpgrams_core.figures.tradeoff import method_title
+from dpgrams_core.metrics_regression import evaluation_grid
 from dpgrams_core.progress import time_words
 from dpgrams_core.sweeps import plan_cells
 from pages._ui import cache
@@ -27,7 +32,8 @@ GRIDS = {
     "mnist": ("69000", "0.05 0.1 0.2 0.5 1"),
     "rnaseq": ("801", "0.5 1 2 5 10"),
 }
-SLOW_DATA = ("digits", "mnist", "rnaseq")
+TWIN_EPSILONS, TWIN_MOST = "0.1 0.25 0.5 1 5", 20_000
+SLOW_DATA, TWIN_COLUMNS = ("digits", "mnist", "rnaseq"), 2  # in more columns a twin is slow too
 ASK_CELLS, ASK_RUNS = 5_000, 100_000  # beyond these a sweep has to be confirmed
 MOST_CELLS, MOST_RUNS = 20_000, 200_000  # beyond these the command line does it; the page could not draw it
 
@@ -100,13 +106,36 @@ class LabSettings:
         options = dict(arm.options)
         if arm.has("delta"):
             options["delta"] = self.delta
-        if arm.method == "dp_pms" and self.dataset == "three_component":
+        if arm.method == "dp_pms" and branches_end(self.dataset):
             options["starts"] = "binned"  # app:dp-pms-more, for branches that do not reach everywhere
         if self.known and self.kind == "modes":
             options["n_modes"] = len(DATASETS[self.dataset].true_modes)  # type: ignore[arg-type]
         elif self.kind == "clusters" and (self.known or arm.method in ("kmeans", "dp_kmeans")):
             options["n_clusters"] = class_count(self.dataset)
         return options
+
+
+def grid_of(dataset: str) -> tuple[str, str]:
+    """The first sizes and budgets of a data set; of a twin about a quarter, half and all of the release's n."""
+    if dataset in GRIDS:
+        return GRIDS[dataset]
+    most = min(DATASETS[dataset].default_n, TWIN_MOST)
+    sizes = {max(MIN_N, int(float(f"{most / part:.2g}"))) for part in (4, 2)} | {most}
+    return " ".join(map(str, sorted(sizes))), TWIN_EPSILONS
+
+
+def is_slow(dataset: str) -> bool:
+    """Whether a sweep over these data waits for a click."""
+    return dataset in SLOW_DATA or (isinstance(dataset, TwinName) and len(DATASETS[dataset].box) > TWIN_COLUMNS)
+
+
+def branches_end(dataset: str) -> bool:
+    """Whether some branch of regression data does not reach over the whole box: of a twin, what its release shows."""
+    if not isinstance(dataset, TwinName):
+        return dataset == "three_component"
+    law = cache.dataset(dataset, MIN_N, 0)
+    assert law.truth is not None
+    return bool(np.isnan(law.truth.mode_table(evaluation_grid(law.box))).any())
 
 
 def class_count(dataset: str) -> int:
@@ -148,7 +177,7 @@ def lab_cells(settings: LabSettings, confirm: bool = False) -> list[Cell]:
     if count > ASK_CELLS or count * runs > ASK_RUNS:
         if not confirm:
             _refuse_a_slip(settings, sizes, epsilons, count * runs)
-        _refuse_what_no_page_can_draw(count, runs)
+        _refuse_what_no_page_can_draw(count, runs, isinstance(settings.dataset, TwinName))
     cells = [
         cell
         for arm in settings.arms
@@ -172,25 +201,28 @@ def _refuse_a_slip(settings: LabSettings, sizes: list[int], epsilons: list[float
     )
 
 
-def _refuse_what_no_page_can_draw(count: int, runs: int) -> None:
+def _refuse_what_no_page_can_draw(count: int, runs: int, of_twin: bool) -> None:
     if count > MOST_CELLS or count * runs > MOST_RUNS:
+        elsewhere = "the command below runs it on the command line, where it can take its days"
         raise SpecError(
             "cells",
             count,
             f"with {runs:,} runs each this is more than the page holds ({MOST_CELLS:,} cells, {MOST_RUNS:,} runs); "
-            "the command below runs it on the command line, where it can take its days",
+            + ("choose fewer" if of_twin else elsewhere),
         )
 
 
 def command_lines(settings: LabSettings, more: str = "") -> str:
-    """What repeats the sweep on the command line: one line for each method, all into one file."""
+    """What repeats the sweep on the command line: one line for each method, all into one file; nothing for a twin."""
     return "\n".join(
         sweep_command(settings, arm, settings.epsilons, settings.options_of(arm), more) for arm in settings.arms
-    )
+    ).strip()
 
 
 def sweep_command(settings: LabSettings, arm: Arm, epsilons: str, options: dict[str, Any], more: str = "") -> str:
-    """The sweep of one method as a command."""
+    """The sweep of one method as a command; none for a twin, which this session alone has."""
+    if isinstance(settings.dataset, TwinName):
+        return ""
     sizes, budgets = (" ".join(numbers_as_typed(text)) for text in (settings.sizes, epsilons))
     given = "".join(f" --{name.replace('_', '-')} {value}" for name, value in sorted(options.items()))
     return (

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.progress import time_words
 from pages._ui import frame
-from pages._ui.tradeoff_grids import SLOW_DATA
+from pages._ui.tradeoff_grids import is_slow
 from pages._ui.tradeoff_runs import Job, jobs, load_shipped, memory, seconds_left, sweep_steps, visitor, workers
 
 GOING = "_lab_going"  # whether this visitor lets sweeps run; Stop and Continue change it
@@ -74,7 +75,7 @@ def _may_run(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> bo
     if not st.session_state.get(GOING, True):
         return False
     todo = sum(cell.runs - found.ended for cell, found in known.items())
-    quick = todo <= QUICK_RUNS and max(cell.n for cell in cells) <= QUICK_N and cells[0].dataset not in SLOW_DATA
+    quick = todo <= QUICK_RUNS and max(cell.n for cell in cells) <= QUICK_N and not is_slow(cells[0].dataset)
     return quick or st.session_state.get(AGREED) == key
 
 
@@ -82,9 +83,21 @@ def _area(cells: Sequence[Cell], key: tuple[object, ...], draw: Callable[[Known]
     known = known_results(cells)
     job = _wanted(cells, known, key)
     _progress(cells, known, key, job)
-    draw(known)
+    _drawn(lambda: draw(known))
     if was_running != (job is not None):
         st.rerun()  # so that the fragment comes back by itself, or no longer does
+
+
+def _drawn(draw: Callable[[], None]) -> None:
+    """Draw in a fragment, which writes the answer above the controls that stand outside of it.
+
+    The place of the answer is made by a run of the whole page.  Where that was cut short by the next click, the
+    fragment finds no place, and the page is run again.
+    """
+    try:
+        draw()
+    except StreamlitInvalidLayoutContextError:
+        st.rerun()
 
 
 def _progress(cells: Sequence[Cell], known: Known, key: tuple[object, ...], job: Job | None) -> None:
@@ -165,7 +178,7 @@ def live_result(
                 st.caption(f"Complete. {words(kept)}", width="stretch")
         if last is not None and last.error:
             frame.problem(last.error)
-        draw(kept)
+        _drawn(lambda: draw(kept))
         if was_running != (job is not None):
             st.rerun()
 

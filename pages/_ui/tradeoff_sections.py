@@ -21,6 +21,7 @@ from dpgrams_core.figures import (
     needed_chart,
     sensitivity_chart,
 )
+from dpgrams_core.ladder_runs import LadderMemory
 from dpgrams_core.needed_budget import MEASURES, NeededBudget, stream_needed
 from dpgrams_core.sweeps import plan_cells
 from pages._ui import frame, show
@@ -37,11 +38,18 @@ from pages._ui.tradeoff_choices import (
     target_measures,
 )
 from pages._ui.tradeoff_curve import command_box
-from pages._ui.tradeoff_grids import ARMS, LabSettings, numbers_as_typed, numbers_of, sweep_command
+from pages._ui.tradeoff_exports import result_files, sweep_files
+from pages._ui.tradeoff_grids import ARMS, Arm, LabSettings, numbers_as_typed, numbers_of, sweep_command
 from pages._ui.tradeoff_live import Known, live_result, live_sweep
-from pages._ui.tradeoff_runs import streamed, workers
+from pages._ui.tradeoff_runs import memory, streamed, workers
 
 ORDERS = ("gaussian", "gaussian4", "legendre4")
+
+
+@st.cache_resource(show_spinner=False)
+def ladder_memory() -> LadderMemory:
+    """The runs of ladders of errors that this server has made; all visitors share them."""
+    return LadderMemory()
 
 
 def sensitivity(settings: LabSettings) -> None:
@@ -136,12 +144,15 @@ def sources(settings: LabSettings) -> None:
         with top:
             unclear = _first(found.sentence, "Within") if found and "Within two" in found.sentence else ""
             words = "Where the error comes from is told apart run by run."
-            frame.answer(f"{_first(found.sentence)} {unclear}" if found else words)
+            text = frame.answer(f"{_first(found.sentence)} {unclear}" if found else words)
         if found is not None:
-            show.chart(error_sources_chart(found), "lab_sources")
+            chart = error_sources_chart(found)
+            show.chart(chart, "lab_sources")
+            result_files("error_sources", one_cell(settings, arm, n, epsilon), how, text, chart)
 
+    kept = ladder_memory()
     checked(
-        lambda executor: stream_error_sources(arm.method, settings.dataset, executor=executor, **how),
+        lambda executor: stream_error_sources(arm.method, settings.dataset, executor=executor, store=kept, **how),
         ("sources", arm.method, settings.dataset, *sorted(how.items())),
         draw,
         lambda found: found.complete,
@@ -180,18 +191,29 @@ def needed(settings: LabSettings) -> None:
     def draw(found: NeededBudget | None) -> None:
         with top:
             words = f"Press Start: simulations will bracket the {'ε' if sought == 'epsilon' else 'n'} that this needs."
-            frame.answer(_first(found.sentence) if found else words)
+            text = frame.answer(_first(found.sentence) if found else words)
         if found is not None:
-            show.chart(needed_chart(found), "lab_needed")
+            chart = needed_chart(found)
+            show.chart(chart, "lab_needed")
+            cell = one_cell(settings, arm, held.get("n", low), held.get("epsilon", high))
+            result_files(f"needed_{sought}", cell, how, text, chart)
 
+    kept = memory()
     checked(
-        lambda executor: stream_needed(sought, arm.method, settings.dataset, executor=executor, **how),
+        lambda executor: stream_needed(sought, arm.method, settings.dataset, executor=executor, store=kept, **how),
         ("needed", sought, arm.method, settings.dataset, *sorted(how.items())),
         draw,
         lambda found: found.finished,
         lambda found: f"{len(found.tried)} values tried, at most {found.question.most_values}.",
         by_itself=False,
     )
+
+
+def one_cell(settings: LabSettings, arm: Arm, n: int, epsilon: float) -> Cell:
+    """A single point of the page's settings."""
+    options = settings.options_of(arm)
+    (cell,) = plan_cells(arm.method, settings.dataset, n=[n], epsilon=[epsilon], runs=1, seed=settings.seed, **options)
+    return cell
 
 
 def charted(
@@ -214,8 +236,9 @@ def charted(
     def draw(known: Known) -> None:
         chart = picture(known, cells)
         with top:
-            frame.answer(_first(chart.sentence, begins))
+            text = frame.answer(_first(chart.sentence, begins))
         show.chart(chart, f"lab_{key}", question)
+        sweep_files(cells, text, lambda: [chart])
 
     live_sweep(cells, draw)
 

@@ -209,10 +209,10 @@ class TestWords:
 
 class TestDesk:
     def test_nothing_more_is_computed_after_a_stop(self, monkeypatch):
-        from dpgrams_core.auditing import game
+        from dpgrams_core.auditing import trials
 
-        started, right = [], game.run_chunk
-        monkeypatch.setattr(game, "run_chunk", lambda chunk: started.append(chunk) or right(chunk))
+        started, right = [], trials.run_chunk
+        monkeypatch.setattr(trials, "run_chunk", lambda chunk: started.append(chunk) or right(chunk))
         mine = Desk()
         mine.begin((QUICK, QUICK))
         mine.look()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from pathlib import Path
 
@@ -11,10 +12,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import load_dataset, run, score
+from dpgrams_core.calls import calls_script, sweep_calls
+from dpgrams_core.cells import Cell
 from dpgrams_core.figures import short
 from dpgrams_core.recipes import Recipe, spec_from_json
 from dpgrams_core.scripts import simulation_script
-from pages._ui import exports
+from dpgrams_core.sweeps import plan_cells
+from pages._ui import exports, tradeoff_runs
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -23,6 +27,9 @@ PAGES = {
     "clusters": {"clu_n_blobs": "200", "seed": "3", "curve": "off"},
     "guarantee": {"n": "200", "epsilon": "2", "measure": "off", "accountants": "off"},
 }
+
+SMALL = {"lab_n_four_corners": "60 90", "lab_eps_four_corners": "1 5", "lab_runs": "2", "lab_seed": "4"}
+OTHERS = {"tradeoff": SMALL, "paper": {"paper_part": "kernels"}}
 
 
 @pytest.fixture
@@ -40,7 +47,7 @@ def opened(monkeypatch):
     def opening(page: str, **query: str) -> tuple[AppTest, dict[str, exports.File]]:
         files.clear()
         app = AppTest.from_file(str(ROOT / "pages" / f"{page}.py"), default_timeout=120)
-        for key, value in {**PAGES[page], **query}.items():
+        for key, value in {**(PAGES | OTHERS)[page], **query}.items():
             app.query_params[key] = value
         app.run()
         assert not app.exception
@@ -86,6 +93,45 @@ def test_the_settings_of_the_modes_page_give_the_numbers_of_its_answer(opened):
     assert (first.method, first.n, first.seed, dict(first.options)["epsilon"]) == ("functional", 200, 3, 2.0)
     for recipe in (first, baseline):
         assert short(score_of(recipe)["mse_per_true_mode"]) in answer(app)
+
+
+def test_the_tradeoff_page_gives_a_report_and_the_script_of_its_sweep(opened, monkeypatch):
+    monkeypatch.setattr(tradeoff_runs.WarmPool, "ready", property(lambda _: False))
+    app, files = opened("tradeoff")
+    while not any(item.value.startswith("Complete") for item in app.caption):
+        app.run()
+    assert not app.exception
+    sources = [call.arguments for call in sweep_calls(lab_grid(seed=4, runs=2))]
+    assert built(files["export_simulation_py"]) == calls_script(sweep_calls(lab_grid(seed=4, runs=2)))
+    listed = json.loads(built(files["export_settings_json"]))["calls"]
+    assert [call["methods"] for call in listed] == [dict(arguments)["methods"] for arguments in sources]
+    report = built(files["export_report_html"])
+    assert report.count("Is it safe?") == report.count('<div id="picture-') == 2
+    assert answer(app)[:60] in exports.plain_text(report.split("</head>")[1])
+    assert "2 runs a point, seed 4" in report
+    assert {"lab_curve_0_html", "lab_curve_1_html", "lab_curve_csv"} <= set(files)
+
+
+def lab_grid(seed: int, runs: int) -> list[Cell]:
+    grid = {"n": [60, 90], "epsilon": [1.0, 5.0], "runs": runs, "seed": seed}
+    known = {"n_modes": 4}
+    cells = [
+        *plan_cells("functional", "four_corners", **grid, **known, delta=1e-6),
+        *plan_cells("dp_grams", "four_corners", **grid, **known, delta=1e-6, calibration="experiments"),
+        *plan_cells("mean_shift", "four_corners", **grid, **known),
+    ]
+    return sorted(cells, key=lambda cell: cell.n)
+
+
+def test_the_paper_page_gives_a_report_and_the_script_that_makes_its_tables_again(opened):
+    _, files = opened("paper")
+    script = built(files["export_simulation_py"])
+    assert "main(['reproduce', 'kernels', '--runs', '20'])" in script
+    facts = json.loads(built(files["export_settings_json"]))
+    assert facts["command"] == "python -m dpgrams_core reproduce kernels --runs 20"
+    report = built(files["export_report_html"])
+    assert "no proof covers" in report
+    assert "nominal: not a proof" in report
 
 
 def test_two_methods_are_both_in_the_script_and_both_have_their_guarantee(opened):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import socket
 import time
@@ -10,10 +11,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dpgrams_core import load_dataset, run
 from dpgrams_core.__main__ import chosen_options, parser
+from dpgrams_core.datasets.released_twins import released_twin
 from dpgrams_core.sweeps import plan_cells, run_cell, sweep
 from pages._ui import tradeoff_runs
-from pages._ui.tradeoff_grids import ARMS
+from pages._ui.tradeoff_curve import from_file
+from pages._ui.tradeoff_files import parquet_of
+from pages._ui.tradeoff_grids import ARMS, LabSettings, command_lines, grid_of, is_slow, lab_cells
 
 ROOT = Path(__file__).parents[2]
 SMALL = {"lab_n_four_corners": "60 90", "lab_eps_four_corners": "1 5", "lab_runs": "3"}
@@ -250,3 +255,48 @@ def test_links_hold_the_settings_and_a_bad_value_is_told():
     app.segmented_control(key="lab_view").set_value("epsilon")
     app.run()
     assert app.query_params["lab_view"] in ("epsilon", ["epsilon"])
+
+
+def lab_of(name: str, kind: str, **change) -> LabSettings:
+    first = {"arms": ARMS[kind], "sizes": "60", "epsilons": "5", "runs": 1, "seed": 0, "known": True, "delta": 1e-5}
+    return LabSettings(kind=kind, dataset=name, **first | change)
+
+
+def test_a_twin_has_a_grid_of_its_own_and_no_command():
+    data = load_dataset("sinusoid", n=3_000, seed=0)
+    release = run("functional_regression", data, epsilon=5.0, seed=0)
+    name = released_twin(release.surface, "regression", data.box, release.curve, branches=release.branches)
+    assert grid_of(name) == ("750 1500 3000", "0.1 0.25 0.5 1 5")
+    assert not is_slow(name)
+    settings = lab_of(name, "regression")
+    assert command_lines(settings) == ""
+    assert command_lines(lab_of("sinusoid", "regression"))
+    # Both waves reach over the whole box; of a curve that is cut short DP-PMS is told so, as of the paper's steps.
+    starts = [dict(cell.options).get("starts", "") for cell in lab_cells(settings) if cell.method == "dp_pms"]
+    assert set(starts) == {""}
+    half = release.curve[:, 0] < 0.5
+    cut = released_twin(release.surface, "regression", data.box, release.curve[half], branches=release.branches[half])
+    starts = [dict(cell.options).get("starts", "") for cell in lab_cells(lab_of(cut, "regression"))]
+    assert "binned" in starts
+    with pytest.raises(ValueError, match="choose fewer"):
+        lab_cells(lab_of(name, "regression", runs=10_000, epsilons=" ".join(map(str, range(1, 40)))), confirm=True)
+
+
+def test_a_results_file_of_a_twin_is_shown_to_its_owner(monkeypatch):
+    data = load_dataset("blobs", n=500, seed=0)
+    release = run("functional_c", data, epsilon=5.0, seed=0, n_clusters=3)
+    name = released_twin(release.surface, "clusters", data.box, release.modes, title="the twin of release 4")
+    settings = lab_of(name, "clusters", arms=tuple(arm for arm in ARMS["clusters"] if arm.method == "kmeans"))
+    (cell,) = lab_cells(settings)
+    assert dict(cell.options)["n_clusters"] == 3
+    result = run_cell(cell)
+    assert result.failures == ()
+    file = io.BytesIO(parquet_of([result]))
+    file.name = "mine.parquet"
+    (found,) = from_file(file, settings).values()
+    assert found.scores == result.scores
+    assert found.cell.dataset is name
+    said = []
+    monkeypatch.setattr("pages._ui.frame.problem", lambda error: said.append(str(error)))
+    assert from_file(file, lab_of("blobs", "clusters")) is None
+    assert said == ["mine.parquet is about other data: choose that data set to see it."]  # and not whose

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dpgrams_core import DataError, SpecError
-from dpgrams_core.auditing import PAIRS, audit, audit_text, game, neighbour_pair, stream_audit
+from dpgrams_core.auditing import PAIRS, audit, audit_text, game, neighbour_pair, stream_audit, trials
 from dpgrams_core.auditing.bounds import both_tests, choose_test, clopper_pearson, log_ratio
 from dpgrams_core.auditing.statistics import Statistics, train, with_trained
 from dpgrams_core.methods import METHODS
@@ -215,12 +215,12 @@ class TestStream:
     def test_another_seed_is_another_game_and_each_trial_has_its_own(self):
         results = [audit("dp_grams", seed=seed, **SMALL) for seed in (0, 1)]
         assert results[0].tests[0].null_values != results[1].tests[0].null_values
-        rows = game.run_chunk(game.Chunk(game.plan_game("dp_grams", **SMALL), "first", 0, 20)).rows
+        rows = trials.run_chunk(trials.Chunk(game.plan_game("dp_grams", **SMALL), "first", 0, 20)).rows
         assert len(np.unique(rows, axis=0)) == 20
 
     def test_closing_a_serial_stream_runs_nothing_more(self, monkeypatch):
-        started, right = [], game.run_chunk
-        monkeypatch.setattr(game, "run_chunk", lambda chunk: started.append(chunk) or right(chunk))
+        started, right = [], trials.run_chunk
+        monkeypatch.setattr(trials, "run_chunk", lambda chunk: started.append(chunk) or right(chunk))
         stream = stream_audit("dp_grams", **SMALL)
         first = next(stream)
         stream.close()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 
 import pytest
 
-from dpgrams_core import Dataset, SpecError, load_dataset, run, score, sweep
+from dpgrams_core import Dataset, SpecError, ladder_runs, load_dataset, run, score, sweep
+from dpgrams_core import error_sources as module
 from dpgrams_core.error_ladders import LADDERS, _SwitchedNoise, ladder_errors
 from dpgrams_core.error_sources import error_sources, shares, stream_error_sources
 from dpgrams_core.errors import DataError
+from dpgrams_core.executors import DIED, Lost
 from dpgrams_core.figures import error_sources_chart
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE
+from dpgrams_core.ladder_runs import LadderMemory
 from dpgrams_core.privacy.noise import SimulationNoise
 
 PLACE = {rung.key: place for place, rung in enumerate(LADDERS["dp_grams"].rungs)}
@@ -137,7 +141,7 @@ def test_wrong_settings_are_refused_at_the_call(refused, nothing_drawn, method, 
 
 
 def test_runs_that_fail_are_left_out_and_none_left_is_said(monkeypatch):
-    whole = error_sources.__globals__["ladder_errors"]
+    whole = ladder_errors
     failing = []
 
     def sometimes(method, data, seed, measure, options):
@@ -145,7 +149,7 @@ def test_runs_that_fail_are_left_out_and_none_left_is_said(monkeypatch):
             raise ArithmeticError("planted")
         return whole(method, data, seed, measure, options)
 
-    monkeypatch.setitem(error_sources.__globals__, "ladder_errors", sometimes)
+    monkeypatch.setattr(ladder_runs, "ladder_errors", sometimes)
     failing[:] = [False, True, False]
     found = error_sources("dp_grams", "four_corners", n=120, runs=3, seed=0)
     assert (found.runs, found.failures, found.complete) == (2, 1, True)
@@ -153,6 +157,66 @@ def test_runs_that_fail_are_left_out_and_none_left_is_said(monkeypatch):
     failing[:] = [True, True]
     with pytest.raises(DataError, match=r"None of 2 runs could be made.*planted"):
         error_sources("dp_grams", "four_corners", n=120, runs=2, seed=0)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The runs that are made, as (seed of the noise, measure); those on the second draw fail."""
+    found, order = [], {}
+
+    def counting(method, data, noise, measure, options):
+        found.append((noise, measure))
+        if order.setdefault(noise, len(order)) == 1:
+            raise ArithmeticError("planted")
+        return ladder_errors(method, data, noise, measure, options)
+
+    monkeypatch.setattr(ladder_runs, "ladder_errors", counting)
+    return found
+
+
+def test_a_stopped_ladder_makes_no_run_twice_and_ends_at_the_same_parts(made, seed):
+    how = {"method": "functional", "dataset": "four_corners", "n": 100, "seed": seed}
+    whole = error_sources(runs=4, **how)
+    wanted = made.copy()
+    assert (whole.runs, whole.failures, len(set(wanted))) == (3, 1, 4)
+    made.clear()
+    kept = LadderMemory()
+    for steps, runs in ((1, [1]), (2, [1, 1])):  # what was kept comes first, and then the run that fails
+        stopped = stream_error_sources(runs=4, store=kept, **how)
+        assert [item.runs for item in islice(stopped, steps)] == runs
+        stopped.close()
+    assert made == wanted[:2]
+    assert error_sources(runs=4, store=kept, **how) == whole
+    assert made == wanted
+    assert list(stream_error_sources(runs=4, store=kept, **how)) == [whole]
+    assert error_sources(runs=5, store=kept, **how).runs == 4
+    assert len(made) == 4 + 1
+    error_sources(runs=1, store=kept, measure="mse_per_true_mode", **how)
+    assert len(made) == 5 + 1  # errors of another kind
+
+
+def test_a_run_whose_worker_died_is_tried_again(monkeypatch, seed):
+    how = {"method": "functional", "dataset": "four_corners", "n": 100, "runs": 2, "seed": seed}
+
+    def one_dies(function, runs, executor):
+        return ((run, Lost(DIED) if run.number == 0 else function(run)) for run in runs)
+
+    kept = LadderMemory()
+    monkeypatch.setattr(module, "stream_tasks", one_dies)
+    assert error_sources(store=kept, **how).failures == 1
+    monkeypatch.undo()
+    assert error_sources(store=kept, **how) == error_sources(**how)
+
+
+def test_a_memory_of_ladders_forgets_what_was_not_used_for_longest(seed):
+    (cell,) = module.plan_cells("functional", "four_corners", n=[100], epsilon=[1.0], runs=3, seed=seed)
+    runs = ladder_runs.ladder_runs(cell, "mse")
+    kept = LadderMemory(most_runs=2)
+    for run_of_two in runs[:2]:
+        kept.add(run_of_two, (0.5,))
+    kept.finished(runs[0])  # somebody looks at the first one
+    kept.add(runs[2], (0.25,))
+    assert [kept.finished(item) for item in runs] == [(0.5,), None, (0.25,)]
 
 
 def test_nothing_released_is_said_and_not_drawn():

@@ -205,7 +205,7 @@ def test_every_value_has_draws_of_its_own(monkeypatch):
     cells = []
     stream = needed_budget.stream_partial
     monkeypatch.setattr(
-        needed_budget, "stream_partial", lambda mine, executor: cells.extend(mine) or stream(mine, executor)
+        needed_budget, "stream_partial", lambda mine, *how, **more: cells.extend(mine) or stream(mine, *how, **more)
     )
     needed_epsilon("dp_grams", "four_corners", n=100, **EASY)
     assert len({data_seed(cell, number) for cell in cells for number in cell.numbers}) == 8 * len(cells) > 8

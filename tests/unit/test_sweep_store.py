@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import pandas as pd
@@ -21,7 +17,9 @@ from dpgrams_core import sweeps as module
 from dpgrams_core.__main__ import main
 from dpgrams_core.cells import failed_result, run_cell
 from dpgrams_core.executors import DIED
-from dpgrams_core.sweep_store import FACTS, FORMAT, ResultsFile, merge_files, options_text
+from dpgrams_core.sweep_lock import lock_file
+from dpgrams_core.sweep_rows import COLUMNS, options_text
+from dpgrams_core.sweep_store import FACTS, FORMAT, ResultsFile, merge_files
 from dpgrams_core.sweeps import plan_cells, stream_cells, stream_partial, tidy
 
 GRID = {"n": [60], "epsilon": [0.5, 2.0]}
@@ -54,7 +52,7 @@ def test_a_file_holds_one_row_a_run_with_everything_needed_to_repeat_it(path, se
     table = sweep("dp_grams", "four_corners", runs=3, seed=seed, out=path, clip_multiplier=0.7, **GRID)
     runs = pd.read_parquet(path)
     assert len(runs) == 2 * 3
-    assert runs.columns[: len(sweep_store.COLUMNS)].tolist() == list(sweep_store.COLUMNS)
+    assert runs.columns[: len(COLUMNS)].tolist() == list(COLUMNS)
     assert json.loads(runs.options[0]) == {"clip_multiplier": 0.7}
     assert (runs.seed == seed).all()
     means = runs.groupby("epsilon").mse_per_true_mode.mean()
@@ -220,7 +218,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(path, monkeypatch, se
     with pytest.raises(DataError, match="cannot be written: No space left"):
         store.flush()
     assert path.read_bytes() == before
-    assert os.listdir(path.parent) == [path.name]
+    assert sorted(os.listdir(path.parent)) == [path.name, lock_file(path).name]
     monkeypatch.undo()
     store.flush()  # what was not written is still there
     assert len(pd.read_parquet(path)) == 1
@@ -240,74 +238,3 @@ def test_runs_are_written_while_the_sweep_goes_on(path, monkeypatch, seed):
 def test_a_seed_too_large_for_the_file_is_one_sentence(path):
     with pytest.raises(SpecError, match="a results file holds seeds of at most"):
         sweep("mean_shift", "four_corners", runs=1, seed=2**63, out=path, **GRID)
-
-
-@pytest.mark.parametrize("executor", ["serial", "processes"])
-def test_ctrl_c_keeps_what_is_finished(path, executor):
-    words = ["sweep", "four_corners", "functional", "--n", "1000", "2000", "--epsilon", "0.5", "1", "--runs", "40"]
-    words += ["--executor", executor, "--out", str(path), "--json"]
-    program = "from dpgrams_core import sweep_store; sweep_store.FLUSH_SECONDS = 0.1; sweep_store.FLUSH_SHARE = 0\n"
-    program += f"from dpgrams_core.__main__ import main; raise SystemExit(main({words!r}))"
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    with subprocess.Popen([sys.executable, "-c", program], **pipes) as child:
-        while not path.exists() or len(pd.read_parquet(path)) == 0:
-            assert child.poll() is None, child.stderr.read()
-            time.sleep(0.05)
-        os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to the workers too
-        out, err = child.communicate()
-    assert child.returncode == 0
-    assert "stopped" in err
-    assert "Traceback" not in err
-    kept = pd.read_parquet(path)
-    assert 0 < len(kept) < 160
-    assert sum(row["runs"] for row in json.loads(out)) == len(kept)
-    assert (kept.error == "").all()
-
-
-COMMAND = ["sweep", "four_corners", "dp_grams", "mean_shift", "--n", "60", "--epsilon", "1", "--executor", "serial"]
-
-
-def test_the_command_varies_a_control_and_resumes(path, capsys):
-    words = [*COMMAND, "--runs", "2", "--vary", "clip-multiplier", "0.5", "2", "--out", str(path)]
-    assert main([*words, "--json"]) == 0
-    first = capsys.readouterr()
-    rows = json.loads(first.out)
-    assert [(row["method"], row["varied"], row["value"]) for row in rows] == [
-        ("dp_grams", "clip_multiplier", 0.5),
-        ("dp_grams", "clip_multiplier", 2),
-        ("mean_shift", "", None),
-    ]
-    assert "mse_q90" in rows[0]
-    assert "already" not in first.err
-    assert main(words) == 0
-    again = capsys.readouterr()
-    assert f"6 of 6 runs are in {path} already" in again.err
-    assert "3 of 3 cells" in again.err
-    assert "mse_se" in again.out
-    assert "mse_q90" not in again.out  # too wide for a screen
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--vary", "speed", "1"], "error: speed = 1 is not allowed: no method of this sweep has this option."),
-        (["--vary", "clip_multiplier"], "error: clip_multiplier = [] is not allowed: give a list with at least one"),
-        (["--scheduler", "tcp://127.0.0.1:1"], "error: scheduler = 'tcp://127.0.0.1:1' is not allowed: it belongs to"),
-        (["--out", "results.txt"], "error: out = 'results.txt' is not allowed: give a file name that ends in .parquet"),
-        (
-            ["--vary", "clip_multiplier", *map(str, range(1, 5100))],
-            "error: cells = 5100 is not allowed: the sweep would make",
-        ),
-    ],
-)
-def test_a_wrong_command_is_one_sentence(words, sentence, capsys):
-    assert main([*COMMAND, *words]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(sentence)
-    assert len(err.strip().splitlines()) == 1
-
-
-def test_a_missing_file_cannot_be_merged(tmp_path, capsys):
-    assert main(["merge", str(tmp_path / "out.parquet"), str(tmp_path / "none.parquet")]) == 2
-    assert "there is no such file" in capsys.readouterr().err

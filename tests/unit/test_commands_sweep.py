@@ -1,0 +1,91 @@
+"""The commands sweep and merge: stopped, continued, and refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from dpgrams_core.__main__ import main
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "results.parquet"
+
+
+@pytest.mark.parametrize("executor", ["serial", "processes"])
+def test_ctrl_c_keeps_what_is_finished(path, executor):
+    words = ["sweep", "four_corners", "functional", "--n", "1000", "2000", "--epsilon", "0.5", "1", "--runs", "40"]
+    words += ["--executor", executor, "--out", str(path), "--json"]
+    program = "from dpgrams_core import sweep_store; sweep_store.FLUSH_SECONDS = 0.1; sweep_store.FLUSH_SHARE = 0\n"
+    program += f"from dpgrams_core.__main__ import main; raise SystemExit(main({words!r}))"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as child:
+        while not path.exists() or len(pd.read_parquet(path)) == 0:
+            assert child.poll() is None, child.stderr.read()
+            time.sleep(0.05)
+        os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        out, err = child.communicate()
+    assert child.returncode == 0
+    assert "stopped" in err
+    assert "Traceback" not in err
+    kept = pd.read_parquet(path)
+    assert 0 < len(kept) < 160
+    assert sum(row["runs"] for row in json.loads(out)) == len(kept)
+    assert (kept.error == "").all()
+
+
+COMMAND = ["sweep", "four_corners", "dp_grams", "mean_shift", "--n", "60", "--epsilon", "1", "--executor", "serial"]
+
+
+def test_the_command_varies_a_control_and_resumes(path, capsys):
+    words = [*COMMAND, "--runs", "2", "--vary", "clip-multiplier", "0.5", "2", "--out", str(path)]
+    assert main([*words, "--json"]) == 0
+    first = capsys.readouterr()
+    rows = json.loads(first.out)
+    assert [(row["method"], row["varied"], row["value"]) for row in rows] == [
+        ("dp_grams", "clip_multiplier", 0.5),
+        ("dp_grams", "clip_multiplier", 2),
+        ("mean_shift", "", None),
+    ]
+    assert "mse_q90" in rows[0]
+    assert "already" not in first.err
+    assert main(words) == 0
+    again = capsys.readouterr()
+    assert f"6 of 6 runs are in {path} already" in again.err
+    assert "3 of 3 cells" in again.err
+    assert "mse_se" in again.out
+    assert "mse_q90" not in again.out  # too wide for a screen
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--vary", "speed", "1"], "error: speed = 1 is not allowed: no method of this sweep has this option."),
+        (["--vary", "clip_multiplier"], "error: clip_multiplier = [] is not allowed: give a list with at least one"),
+        (["--scheduler", "tcp://127.0.0.1:1"], "error: scheduler = 'tcp://127.0.0.1:1' is not allowed: it belongs to"),
+        (["--out", "results.txt"], "error: out = 'results.txt' is not allowed: give a file name that ends in .parquet"),
+        (
+            ["--vary", "clip_multiplier", *map(str, range(1, 5100))],
+            "error: cells = 5100 is not allowed: the sweep would make",
+        ),
+    ],
+)
+def test_a_wrong_command_is_one_sentence(words, sentence, capsys):
+    assert main([*COMMAND, *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(sentence)
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_missing_file_cannot_be_merged(tmp_path, capsys):
+    assert main(["merge", str(tmp_path / "out.parquet"), str(tmp_path / "none.parquet")]) == 2
+    assert "there is no such file" in capsys.readouterr().err
