@@ -11,7 +11,7 @@ from typing import Any
 
 from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
 from dpgrams_core.auditing import PAIRS, audit_text
-from dpgrams_core.commands_release import add_release, release_command
+from dpgrams_core.commands_release import add_release, kept_command, release_command
 from dpgrams_core.commands_reproduce import add_reproduce, reproduce_text
 from dpgrams_core.commands_sweep import add_sweep_options, merge_text, sweep_text
 from dpgrams_core.errors import BudgetError, DataError, SpecError
@@ -149,6 +149,7 @@ def audit_command(arguments: argparse.Namespace) -> str:
 
 COMMANDS = {
     "audit": audit_command,
+    "kept": kept_command,
     "merge": merge_text,
     "release": lambda arguments: release_command(arguments, chosen_options(arguments)),
     "reproduce": reproduce_text,

@@ -1,4 +1,4 @@
-"""The command ``release``: one paid release of a file of one's own, in the units of its columns."""
+"""The commands ``release``, one paid release of a file of one's own, and ``kept``, which shows such releases again."""
 
 from __future__ import annotations
 
@@ -6,23 +6,40 @@ import argparse
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from dpgrams_core.datasets.table_reader import Limits, Table, read_table
 from dpgrams_core.datasets.upload import OwnData, load_table, picked_names
 from dpgrams_core.errors import SpecError
+from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.composition import exact_amount
-from dpgrams_core.privacy.ledger import BLIND_SPOT, Ledger
+from dpgrams_core.privacy.ledger import BLIND_SPOT, Charge, Ledger
 from dpgrams_core.private_box import plan_range
-from dpgrams_core.releasing import PaidRelease, open_budget, quote, refuse_unproven, release, release_range
-from dpgrams_core.settings import read_settings
+from dpgrams_core.recipes import ReleaseRecord, release_record
+from dpgrams_core.releasing import open_budget, quote, refuse_unproven, release, release_range
+from dpgrams_core.settings import Settings, read_settings
+
+_LOST = "these numbers are all that there is of it, and another release costs again"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A release as it is printed."""
+
+    charge: Charge
+    record: ReleaseRecord
+    statements: tuple[str, ...]
+    note: str  # whether it is kept
 
 
 def add_release(commands: Any, options: Sequence[str], number: Callable[[str], Any]) -> None:
-    """Add the command and its arguments to the command line; ``options`` are the settings of the methods."""
+    """Add both commands and their arguments to the command line; ``options`` are the settings of the methods."""
+    again = commands.add_parser("kept", help="show again, for free, what was released from a private file and kept")
+    again.add_argument("file", help="a file with the same numbers, in any order of rows and columns")
+    again.add_argument("--ledger", help="the ledger's file (otherwise DPGRAMS_LEDGER)")
+    again.add_argument("--json", action="store_true", help="machine-readable output")
     command = commands.add_parser("release", help="release a result from a private file, paid for in the budget ledger")
     command.add_argument("file", help="a CSV (UTF-8) or Parquet file")
     command.add_argument("--columns", required=True, help="one to six numeric columns, separated by commas")
@@ -74,13 +91,39 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
     together = [float(sum(map(exact_amount, part))) for part in zip(*prices, strict=True)]
     ledger.check_room(account.account, epsilon=together[0], delta=together[1])
     box = {
-        name: bought_bounds(table, name, ledger, arguments) if pair is None else pair for name, pair in bounds.items()
+        name: bought_bounds(table, name, ledger, arguments, settings) if pair is None else pair
+        for name, pair in bounds.items()
     }
     data = loaded(table, arguments, columns, box)
-    paid = release(arguments.method, data, ledger, accept_unproven=arguments.accept_unproven, **options)
-    rows = paid.release.modes if paid.release.curve is None else paid.release.curve
-    show = _as_json if arguments.json else _as_text
-    return show(paid, data.columns, data.to_user_units(rows), box, ledger, data.statements)
+    paid = release(
+        arguments.method, data, ledger, accept_unproven=arguments.accept_unproven, keep=settings.keep, **options
+    )
+    note = "It is kept beside its charge: the command kept shows it again for free."
+    if not paid.kept:
+        why = "It could not be kept, the ledger could not be written" if settings.keep else "DPGRAMS_KEEP is off"
+        note = f"{why}: {_LOST}."
+    shown = Shown(paid.charge, release_record(paid.release, data), data.statements, note)
+    return json_text(_fields(shown, ledger) | {"kept": paid.kept}) if arguments.json else _text(shown, ledger)
+
+
+def kept_command(arguments: argparse.Namespace) -> str:
+    """``kept``: what was released from a file earlier; nothing is drawn and nothing is charged."""
+    table = read_table(arguments.file, limits=Limits.of_owner())
+    ledger = Ledger(arguments.ledger or read_settings().ledger)
+    kept = read_kept(ledger, ledger.account_of(table.content))
+    releases = [
+        Shown(charge, found.record, found.statements, f"Paid for on {charge.at[:10]}; showing it again costs nothing.")
+        for charge, found in kept.releases
+    ]
+    bounds = [{"charge": charge.id, **dataclasses.asdict(found)} for charge, found in kept.bounds]
+    if arguments.json:
+        content = [_fields(shown, ledger) | {"kept": True} for shown in releases]
+        return json_text({"releases": content, "bounds": bounds, "problems": kept.problems})
+    parts = [_text(shown, ledger) for shown in releases]
+    parts += [
+        f"bounds of {item['column']}: {item['low']:g} to {item['high']:g} (charge {item['charge']})" for item in bounds
+    ]
+    return "\n\n".join([*parts, *kept.problems]) or "Nothing is kept in this ledger for a file with these numbers."
 
 
 def loaded(
@@ -125,7 +168,9 @@ def parsed_bounds(names: Sequence[str], given: Sequence[str]) -> dict[str, tuple
     return {name: found[name] for name in names}
 
 
-def bought_bounds(table: Table, name: str, ledger: Ledger, arguments: argparse.Namespace) -> tuple[float, float]:
+def bought_bounds(
+    table: Table, name: str, ledger: Ledger, arguments: argparse.Namespace, settings: Settings
+) -> tuple[float, float]:
     """Bounds of one column by a private estimate, charged."""
     paid = release_range(
         table,
@@ -134,28 +179,24 @@ def bought_bounds(table: Table, name: str, ledger: Ledger, arguments: argparse.N
         epsilon=arguments.box_epsilon,
         delta=arguments.box_delta,
         drop_rows_with_missing=arguments.drop_missing,
+        keep=settings.keep,
     )
     return paid.found.low, paid.found.high
 
 
-def _as_text(
-    paid: PaidRelease,
-    columns: tuple[str, ...],
-    rows: np.ndarray,
-    box: dict[str, tuple[float, float]],
-    ledger: Ledger,
-    statements: tuple[str, ...],
-) -> str:
-    guarantee, account = paid.release.guarantee, ledger.account(paid.charge.account)
-    what = "modes" if paid.release.curve is None else "curve"
-    lines = [f"{METHODS[paid.release.method].title} (release, no seed)", "", f"{what}: {', '.join(columns)}"]
-    lines += ["  " + "  ".join(f"{value:12.6g}" for value in row) for row in rows]
-    lines += ["", "box: " + ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in box.items())]
+def _text(shown: Shown, ledger: Ledger) -> str:
+    record, charge = shown.record, shown.charge
+    guarantee, account = record.guarantee, ledger.account(charge.account)
+    what = "curve" if record.what == "curve" else "modes"
+    lines = [f"{METHODS[record.method].title} (release, no seed)", "", f"{what}: {', '.join(record.columns)}"]
+    lines += ["  " + "  ".join(f"{value:12.6g}" for value in row) for row in record.rows]
+    box = zip(record.columns, record.box, strict=True)
+    lines += ["", "box: " + ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in box)]
     lines += ["", f"guarantee: {guarantee.status}"]
     lines.append(f"  epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, neighbours: {guarantee.neighbours}")
-    lines += ["  " + text for text in (guarantee.statement, *guarantee.caveats, *statements)]
-    lines += ["", f"ledger: charge {paid.charge.id} of epsilon {paid.charge.epsilon:g}, delta {paid.charge.delta:g}"]
-    lines += ["  " + account.totals.statement]
+    lines += ["  " + text for text in (guarantee.statement, *guarantee.caveats, *shown.statements)]
+    lines += ["", f"ledger: charge {charge.id} of epsilon {charge.epsilon:g}, delta {charge.delta:g}"]
+    lines += ["  " + shown.note, "  " + account.totals.statement]
     lines.append(
         f"  Left of the cap (epsilon {account.cap_epsilon:g}, delta {account.cap_delta:g}): "
         f"epsilon {account.left_epsilon:g}, delta {account.left_delta:g}."
@@ -163,35 +204,30 @@ def _as_text(
     return "\n".join([*lines, "  " + BLIND_SPOT])
 
 
-def _as_json(
-    paid: PaidRelease,
-    columns: tuple[str, ...],
-    rows: np.ndarray,
-    box: dict[str, tuple[float, float]],
-    ledger: Ledger,
-    statements: tuple[str, ...],
-) -> str:
-    account = ledger.account(paid.charge.account)
-    return json.dumps(
-        {
-            "method": paid.release.method,
-            "door": paid.release.door,
-            "columns": columns,
-            "box": box,
-            "modes" if paid.release.curve is None else "curve": rows.tolist(),
-            "guarantee": dataclasses.asdict(paid.release.guarantee),
-            "statements": statements,
-            "ledger": {
-                "charge": paid.charge.id,
-                "epsilon": paid.charge.epsilon,
-                "delta": paid.charge.delta,
-                "basic_epsilon": account.totals.basic_epsilon,
-                "tight_epsilon": account.totals.tight_epsilon,
-                "total_delta": account.totals.delta,
-                "left_epsilon": account.left_epsilon,
-                "left_delta": account.left_delta,
-            },
+def _fields(shown: Shown, ledger: Ledger) -> dict[str, Any]:
+    record, account = shown.record, ledger.account(shown.charge.account)
+    return {
+        "method": record.method,
+        "door": "release",
+        "columns": record.columns,
+        "box": dict(zip(record.columns, record.box, strict=True)),
+        "curve" if record.what == "curve" else "modes": record.rows,
+        "guarantee": dataclasses.asdict(record.guarantee),
+        "statements": shown.statements,
+        "ledger": {
+            "charge": shown.charge.id,
+            "at": shown.charge.at,
+            "epsilon": shown.charge.epsilon,
+            "delta": shown.charge.delta,
+            "basic_epsilon": account.totals.basic_epsilon,
+            "tight_epsilon": account.totals.tight_epsilon,
+            "total_delta": account.totals.delta,
+            "left_epsilon": account.left_epsilon,
+            "left_delta": account.left_delta,
         },
-        indent=2,
-        allow_nan=False,
-    )
+    }
+
+
+def json_text(content: dict[str, Any]) -> str:
+    """JSON for people and machines, without infinities."""
+    return json.dumps(content, indent=2, allow_nan=False)

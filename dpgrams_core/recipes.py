@@ -131,14 +131,15 @@ def spec_json(made: ReleaseRecord | Sequence[Recipe]) -> str:
     """A recipe for each simulated run, or the record of a release, as JSON text."""
     content: dict[str, Any] = {"format": FORMAT, "engine": engine_fingerprint()}
     if isinstance(made, ReleaseRecord):
-        content |= {"kind": "release", "note": "A release of private data. It has no seed.", **_record_fields(made)}
+        content |= {"kind": "release", "note": "A release of private data. It has no seed.", **record_fields(made)}
     else:
         runs = [{**dataclasses.asdict(recipe), "options": dict(recipe.options)} for recipe in made]
         content |= {"kind": "simulation", "runs": runs}
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def _record_fields(record: ReleaseRecord) -> dict[str, Any]:
+def record_fields(record: ReleaseRecord) -> dict[str, Any]:
+    """The fields of a record, named one by one, as plain values."""
     return {
         "method": record.method,
         "n": record.n,
@@ -164,7 +165,7 @@ def spec_from_json(text: str) -> tuple[Recipe, ...] | ReleaseRecord:
         content = json.loads(text)
         if content["format"] != FORMAT or content["kind"] not in ("simulation", "release"):
             raise DataError(f"This is not a file of format {FORMAT} that this version reads.")
-        return _runs(content) if content["kind"] == "simulation" else _record(content)
+        return _runs(content) if content["kind"] == "simulation" else read_record(content)
     except (SpecError, DataError):
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
@@ -175,7 +176,8 @@ def _runs(content: dict[str, Any]) -> tuple[Recipe, ...]:
     return tuple(Recipe(**{**item, "options": tuple(item["options"].items())}) for item in content["runs"])
 
 
-def _record(content: dict[str, Any]) -> ReleaseRecord:
+def read_record(content: dict[str, Any]) -> ReleaseRecord:
+    """The inverse of ``record_fields``; every value is checked."""
     guarantee = content["guarantee"]
     method = one_of("method", content["method"], METHODS)
     what = _ROWS[METHODS[method].kind]

@@ -3,6 +3,8 @@
 DPGRAMS_LEDGER          where the budget ledger is; default ~/.dpgrams/ledger.sqlite3
 DPGRAMS_UPLOADS         on or off (a public demonstration); default on
 DPGRAMS_CURATOR         on or off: whether the page may show an owner's own records; default on
+DPGRAMS_KEEP            on or off: whether what is released is kept beside its charge, so that whoever opens the same
+                        file again sees it for free; default on. Off keeps nothing new and still shows what was kept.
 DPGRAMS_MAX_UPLOAD_MB   the largest upload; default 200
 DPGRAMS_DATA            a folder whose files may be opened on the server, of any size; default none
 DPGRAMS_CAP_EPSILON     the most ε that is spent on one data set; default 3
@@ -30,6 +32,7 @@ class Settings:
     ledger: Path
     uploads: bool = True
     curator: bool = True
+    keep: bool = True
     max_upload_bytes: int = 200_000_000
     data_folder: Path | None = None
     cap_epsilon: float = DEFAULT_CAP_EPSILON
@@ -50,6 +53,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         ledger=Path(given.get("DPGRAMS_LEDGER", "").strip() or "~/.dpgrams/ledger.sqlite3").expanduser(),
         uploads=_on(given, "DPGRAMS_UPLOADS"),
         curator=_on(given, "DPGRAMS_CURATOR"),
+        keep=_on(given, "DPGRAMS_KEEP"),
         max_upload_bytes=int(positive("DPGRAMS_MAX_UPLOAD_MB", _number(given, "DPGRAMS_MAX_UPLOAD_MB", 200)) * 1e6),
         data_folder=Path(folder).expanduser().resolve() if folder else None,
         cap_epsilon=positive("DPGRAMS_CAP_EPSILON", _number(given, "DPGRAMS_CAP_EPSILON", DEFAULT_CAP_EPSILON)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dpgrams_core.datasets.table_reader import Table
-from dpgrams_core.errors import BudgetError, SpecError
+from dpgrams_core.errors import BudgetError, DataError, SpecError
 from dpgrams_core.figures import short
 from dpgrams_core.privacy.ledger import Account, Ledger
 from dpgrams_core.releasing import open_budget
@@ -93,9 +93,18 @@ def say(mine: Own, account: Account, text: str) -> None:
     if curator:
         banner()
     sale = chosen_sale(mine)
+    if sale.earlier:
+        st.info(
+            f"Release {sale.number} of {sale.date} was paid for earlier and is shown again; it costs nothing. For "
+            "another one open step 2.",
+            icon=":material/history:",
+        )
     results(mine, sale, account, text)
     if curator:
-        curator_view(mine, sale)
+        try:
+            curator_view(mine, sale)
+        except (SpecError, DataError) as error:  # the same numbers under other column names
+            st.info(plain(str(error)))
     if sale.release.surface is not None:
         twin_section(mine, sale)
 
@@ -121,9 +130,13 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
             answer(mine, None, None)
         return
     account = ledger.account(account_name(mine, mine.table, settings, ledger))
+    mine.restore(mine.table, ledger, account.account)
     sold = bool(mine.sales)
     slot = st.expander(columns_title(mine), expanded=not sold, key=f"own_step_2_{mine.uploads}_{sold}")
     with slot:
+        if mine.bought_earlier:
+            names = ", ".join(plain(name) for name in mine.bought_earlier)
+            st.caption(f"Bounds that were paid for earlier are filled in when you pick the column: {names}.")
         request = columns_step(mine, mine.table, ledger, account)
     trial_slot = None
     if request is not None:
@@ -139,7 +152,7 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
         text = answer(mine, account, request)
     if sold:
         say(mine, account, text)
-    ledger_view(ledger, account)
+    ledger_view(ledger, account, mine.not_shown)
     if trial_slot is not None:
         with trial_slot:
             trial(mine, request, plan, mine.data(request).n)

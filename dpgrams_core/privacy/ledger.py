@@ -7,6 +7,9 @@ only when the data, the journal and the removal of the journal are on the disk. 
 durable, but leaves recent charges in a second file, which gets lost when someone copies or moves the ledger.)  Charges
 are never deleted or changed: triggers in the file refuse it.  A charge whose draw was cut short still counts.
 
+What was released may be kept beside its charge (kept_releases.py): paid for and public, so that it need not be paid for
+again.  It is found by the account, that is, by whoever holds the same data.
+
 The cap is on the *sum* of ε and the sum of δ (basic composition): always valid, also when the next release is chosen
 after seeing the last.  The tight total is shown beside it (composition.py).
 """
@@ -72,8 +75,8 @@ class Account:
 class Ledger:
     """A ledger in one file, with its key in a second one beside it (``<path>.key``, readable by its owner only).
 
-    An account is named by a keyed hash (HMAC-SHA256) of the data set's content, so that the file alone does not even
-    let a guess of the data be checked.
+    An account is named by a keyed hash (HMAC-SHA256) of the data set's content, so that no guess of the data can be
+    checked against the name. What is kept beside a charge is public, as every release is.
 
     Examples
     --------
@@ -157,6 +160,22 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         """Note that the release of a charge was finished, for the reader of the ledger; no total depends on it."""
         with self._transaction() as connection:
             connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
+
+    def keep(self, charge: Charge, content: bytes) -> None:
+        """Note that a release was finished and keep what came out of it, once; on return it is on the disk.
+
+        ``content`` must hold nothing but what may be published (``dpgrams_core.kept_releases.pack_release``).
+        """
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
+            connection.execute("INSERT INTO kept VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (charge.id, _now(), content))
+
+    def kept(self, account: str) -> list[tuple[Charge, bytes]]:
+        """What was kept for the charges of one account, in their order, and nothing of any other account."""
+        query = "SELECT charge, content FROM kept JOIN charges ON charges.id = kept.charge WHERE account = ?"
+        with self._reading() as connection:
+            found = dict(connection.execute(query, (account,)).fetchall())
+        return [(charge, found[charge.id]) for charge in self.charges(account) if charge.id in found]
 
     def charges(self, account: str | None = None) -> list[Charge]:
         """All charges of one account, or of all, in the order in which they were made."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from dpgrams_core.errors import BudgetError
 
 KEY_BYTES = 32
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE seal (mark TEXT NOT NULL);
 CREATE TABLE accounts (
@@ -25,25 +25,39 @@ CREATE TRIGGER charges_hold BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, '
 CREATE TRIGGER accounts_stay BEFORE DELETE ON accounts BEGIN SELECT RAISE(ABORT, 'an account is never deleted'); END;
 CREATE TRIGGER accounts_hold BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'a cap is never changed'); END;
 """
+# Since version 2: what was released for a charge. Its owner may delete rows to make room; the charges stay.
+_KEPT = """
+CREATE TABLE kept (charge INTEGER PRIMARY KEY REFERENCES charges, at TEXT NOT NULL, content BLOB NOT NULL);
+CREATE TRIGGER kept_hold BEFORE UPDATE ON kept BEGIN SELECT RAISE(ABORT, 'what is kept is never changed'); END;
+"""
 
 
 def set_up(connection: sqlite3.Connection, path: Path, seal: str) -> None:
-    """Make the tables in a new file; refuse a file of another version or made with another key."""
+    """Make the tables in a new file, or those that an older file lacks; refuse another version or another key.
+
+    All of it is one transaction of the caller's: an older file is upgraded as a whole or stays as it was.
+    """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0 and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        for statement in _SCHEMA.split(";\n"):
-            if statement.strip():
-                connection.execute(statement)
+        _make(connection, _SCHEMA + _KEPT)
         connection.execute("INSERT INTO seal VALUES (?)", (seal,))
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
         os.chmod(path, 0o600)
-    elif version != _VERSION:
+    elif version not in (1, _VERSION):
         raise BudgetError("The ledger's file is not one that this version knows. Set DPGRAMS_LEDGER to another place.")
     elif connection.execute("SELECT mark FROM seal").fetchall() != [(seal,)]:
         raise BudgetError(
             "The ledger and its key file do not belong together, so spent budgets would not be found again. Put "
             "back the key file that was made with it."
         )
+    elif version == 1:
+        _make(connection, _KEPT)
+
+
+def _make(connection: sqlite3.Connection, tables: str) -> None:
+    for statement in tables.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def read_or_make_key(path: Path) -> bytes:

@@ -108,9 +108,10 @@ def _facts(own: Own, table: Table) -> None:
     if st.button("Use another file", icon=":material/swap_horiz:", key="own_leave"):
         own.leave()
         st.rerun()
-    st.caption(
-        "Another file clears this page. What was spent stays in the ledger; the same file finds its budget again."
-    )
+    words = "Another file clears this page. What was spent stays in the ledger."
+    if own.source != "example":
+        words += " The same file finds its budget again, and what was kept of its releases."
+    st.caption(words)
 
 
 def _counted(count: int, what: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
@@ -9,11 +11,14 @@ from dpgrams_core.figures import short
 from dpgrams_core.privacy.ledger import BLIND_SPOT, Account, Ledger
 from dpgrams_core.tables import table_csv
 from pages._ui.controls import written
+from pages._ui.my_data_state import plain
 
 
-def ledger_view(ledger: Ledger, account: Account) -> None:
-    """All charges of the file, with both totals and a download."""
+def ledger_view(ledger: Ledger, account: Account, not_shown: Sequence[str] = ()) -> None:
+    """All charges of the file, with both totals and a download; ``not_shown`` is about what was kept, in sentences."""
     st.subheader("The ledger of this file")
+    for sentence in not_shown:
+        st.info(plain(sentence), icon=":material/broken_image:")
     totals = account.totals
     spent = min(1.0, totals.basic_epsilon / account.cap_epsilon)
     st.progress(

@@ -25,6 +25,7 @@ from pages._ui import exports, frame, show
 from pages._ui.controls import FACTORS, written
 from pages._ui.my_data_budget import Plan, made_up, tried, truth_of, twin_of
 from pages._ui.my_data_state import Own, Sale, plain
+from pages._ui.tradeoff_twins import kind_of, open_in_lab, twin_name
 
 QUESTION = "What can you say about your own data?"
 MANY = "as many as stand out"
@@ -75,7 +76,7 @@ def results(own: Own, sale: Sale, account: Account, answer: str) -> None:
             ledger=ledger_line(sale.charge, account),
             notes=sale.statements,
         )
-        st.caption("A reload of this page loses the release, and another one costs again: take it with you.")
+        st.caption(sale.after_reload)
 
 
 def _picture(own: Own, sale: Sale, free) -> Chart:
@@ -154,9 +155,15 @@ def _reading(own: Own, sale: Sale, kind: str, factor: float, count: int | None) 
 def _few_twins(own: Own, sale: Sale) -> np.ndarray | None:
     """Some synthetic records for the background of the panels; none where nothing stands above the noise."""
     try:
-        return own.remember(("few", sale.number), lambda: twin_of(sale, 700, "modes").points)
+        return own.remember(("few", sale.number), lambda: _twin_points(own, sale, 700))
     except DataError:
         return None
+
+
+def _twin_points(own: Own, sale: Sale, n: int) -> np.ndarray:
+    """Records of the twin; a twin that the Tradeoff page can use knows already where they may lie."""
+    name = twin_name(own, sale)
+    return (twin_of(sale, n, kind_of(sale)) if name is None else name.info.draw(n, 0)).points
 
 
 def guarantee_card(sale: Sale) -> None:
@@ -183,10 +190,9 @@ def twin_section(own: Own, sale: Sale) -> None:
         "Records drawn from the release, not from the people: as many as you like, for free. It shows what the release "
         "shows and nothing finer; thin tails and small groups are missing."
     )
-    kind = "regression" if sale.request.response else sale.request.kind
     n = sale.record.n
     try:
-        points = own.remember(("twin", sale.number), lambda: twin_of(sale, min(n, 20_000), kind).points)
+        points = own.remember(("twin", sale.number), lambda: _twin_points(own, sale, min(n, 20_000)))
     except DataError as error:
         st.info(plain(str(error)))
         return
@@ -201,6 +207,7 @@ def twin_section(own: Own, sale: Sale) -> None:
             icon=":material/download:",
             key="own_twin_csv",
         )
+        open_in_lab(own, sale)
         wanted = st.toggle("Draw what each ε would give on the twin", key=f"own_curve_{sale.number}")
     if wanted and len(truth_of(sale)):
         _twin_curve(own, sale, min(n, 20_000))

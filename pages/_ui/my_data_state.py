@@ -14,12 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from dpgrams_core.datasets.table_reader import Table
 from dpgrams_core.datasets.upload import OwnData, load_table
 from dpgrams_core.errors import BudgetError, DataError, SpecError
 from dpgrams_core.figures.own_data import Units
+from dpgrams_core.kept_releases import KeptRelease, read_kept
+from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.ledger import Charge, Ledger
 from dpgrams_core.recipes import ReleaseRecord, release_record
 from dpgrams_core.releasing import release, release_range
@@ -31,6 +34,12 @@ _FAILED = (
     "Something failed while the release was drawn, and nothing can be shown. If it was charged, the charge stays: see "
     "the ledger below."
 )
+_DRAWN_HERE = ("functional", "functional_c", "functional_regression", "dp_grams")  # the command releases others, too
+_LOST = "A reload of this page loses it, and another one costs again: take it with you."
+_KEPT = "It is kept beside its charge. After a reload of this page open the same file again: it is there, for free."
+_NOT_KEPT = f"It could not be kept: the ledger could not be written, perhaps for want of room on the disk. {_LOST}"
+_OFF = f"Nothing is kept on this server. {_LOST}"
+_EXAMPLE = f"The example file is made afresh at every press, so nothing is kept for it. {_LOST}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +70,13 @@ class Sale:
     units: Units
     inner: Any  # the box that methods see, (d, 2)
     statements: tuple[str, ...]
+    after_reload: str  # what becomes of it then, in a sentence or two
+    earlier: bool = False  # it was paid for before this file was opened here
+
+    @property
+    def date(self) -> str:
+        """The day on which it was paid for."""
+        return self.charge.at[:10]
 
 
 @dataclass(eq=False)
@@ -74,6 +90,9 @@ class Own:
     bought: dict[str, tuple[float, float]] = field(default_factory=dict)
     sales: list[Sale] = field(default_factory=list)
     problem: str = ""
+    bought_earlier: tuple[str, ...] = ()  # columns whose bounds are there again
+    not_shown: tuple[str, ...] = ()  # what was kept and cannot be shown here, in sentences
+    _restored: bool = False
     _tickets: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _kept: dict[Any, Any] = field(default_factory=dict)
@@ -92,6 +111,27 @@ class Own:
             self.uploads += 1
             self.drop_rows, self.problem = False, ""
             self.bought, self.sales, self._kept = {}, [], {}
+            self.bought_earlier, self.not_shown, self._restored = (), (), False
+
+    def restore(self, table: Table, ledger: Ledger, account: str) -> None:
+        """Bring back what was paid for earlier, once for every opening of a file; nothing is read off the records."""
+        if self._restored:
+            return
+        with self._lock:
+            if self._restored or table is not self.table:  # another run of the script was faster, with another file
+                return
+            found = read_kept(ledger, account)
+            here = [pair for pair in found.releases if pair[1].record.method in _DRAWN_HERE]
+            self.sales = [sale_again(number, *pair) for number, pair in enumerate(here, start=1)]
+            bounds = {item.column: (item.low, item.high) for _, item in found.bounds if item.column in table.numeric}
+            self.bought, self.bought_earlier = bounds, tuple(bounds)
+            self.not_shown = found.problems + tuple(
+                f"What was released on {charge.at[:10]} ({charge.description}) cannot be drawn on this page. The "
+                "command kept shows it again, for free."
+                for charge, kept in found.releases
+                if kept.record.method not in _DRAWN_HERE
+            )
+            self._restored = True
 
     @property
     def ticket(self) -> str:
@@ -115,7 +155,10 @@ class Own:
     def sell(self, method: str, request: Request, ledger: Ledger, options: dict[str, Any]) -> None:
         """A release, paid for in the ledger; call it by ``once``."""
         data = self.data(request)
-        paid = release(method, data, ledger, **options)
+        paid = release(method, data, ledger, keep=self._keeps, **options)
+        if self._keeps and not paid.kept:
+            self.problem = f"The release is there and paid for. {_NOT_KEPT}"
+        lost = _NOT_KEPT if self._keeps else _EXAMPLE if self.source == "example" else _OFF
         self.sales.append(
             Sale(
                 number=len(self.sales) + 1,
@@ -126,6 +169,7 @@ class Own:
                 units=Units(data.columns, data.user_box),
                 inner=data.box,
                 statements=data.statements,
+                after_reload=_KEPT if paid.kept else lost,
             )
         )
 
@@ -133,9 +177,20 @@ class Own:
         """A column's bounds, paid for in the ledger; call it by ``once``."""
         assert self.table is not None
         paid = release_range(
-            self.table, column, ledger, epsilon=epsilon, delta=delta, drop_rows_with_missing=self.drop_rows
+            self.table,
+            column,
+            ledger,
+            epsilon=epsilon,
+            delta=delta,
+            drop_rows_with_missing=self.drop_rows,
+            keep=self._keeps,
         )
         self.bought[column] = (paid.found.low, paid.found.high)
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether what is bought is kept in the ledger: nobody opens the same example file again."""
+        return self.source != "example" and read_settings().keep
 
     def data(self, request: Request) -> OwnData:
         """The picked columns as private data."""
@@ -167,6 +222,30 @@ class Own:
     def remembers(self, key: tuple[Any, ...]) -> bool:
         """Whether a value was made already."""
         return key in self._kept
+
+
+def sale_again(number: int, charge: Charge, kept: KeptRelease) -> Sale:
+    """A release that was kept, as the sale that it was."""
+    record, kind = kept.record, METHODS[kept.record.method].kind
+    predictors = 1 if kind == "regression" else len(record.columns)
+    return Sale(
+        number=number,
+        request=Request(
+            columns=record.columns[:predictors],
+            response=record.columns[1] if kind == "regression" else None,
+            box=record.box,
+            kind="modes" if kind == "regression" else kind,
+            drop_rows=kept.dropped_rows > 0,
+        ),
+        release=kept.release,
+        charge=charge,
+        record=record,
+        units=Units(record.columns, np.array(record.box)),
+        inner=kept.box,
+        statements=kept.statements,
+        after_reload=_KEPT,
+        earlier=True,
+    )
 
 
 def own() -> Own:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.privacy.ledger import Ledger
+from pages._ui import tradeoff_runs
 from pages._ui.my_data_state import Own, plain
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +35,7 @@ def people(rows: int = 400, missing: int = 0, seed: int = 0) -> bytes:
 @pytest.fixture(autouse=True)
 def ledger(tmp_path, monkeypatch):
     """A ledger of the test's own."""
-    for name in ("UPLOADS", "DATA", "CAP_EPSILON", "CAP_DELTA", "MAX_UPLOAD_MB", "CURATOR"):
+    for name in ("UPLOADS", "DATA", "CAP_EPSILON", "CAP_DELTA", "MAX_UPLOAD_MB", "CURATOR", "KEEP"):
         monkeypatch.delenv(f"DPGRAMS_{name}", raising=False)
     monkeypatch.setenv("DPGRAMS_LEDGER", str(tmp_path / "ledger.sqlite3"))
     return Ledger(tmp_path / "ledger.sqlite3")
@@ -103,6 +105,11 @@ def metrics(app: AppTest) -> dict[str, str]:
     return {item.label: item.value for item in app.metric}
 
 
+def tables(app: AppTest) -> list[dict]:
+    """The tables of the charts; the ledger's own is not among them."""
+    return [item.value.to_dict() for item in app.dataframe if "release" not in item.value.columns]
+
+
 def view(app: AppTest, name: str) -> AppTest:
     next(item for item in app.segmented_control if item.key == "own_view").set_value(name)
     return checked(app)
@@ -164,19 +171,38 @@ def test_the_curator_sees_records_under_a_banner_and_nobody_else(ledger, monkeyp
     assert len(ledger.charges()) == 1
 
 
-def test_the_same_file_finds_its_budget_again_and_the_cap_holds(monkeypatch):
+def test_the_same_file_finds_its_releases_and_its_budget_again_and_the_cap_holds(ledger, monkeypatch):
     monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "0.8")
-    release_once(state_boxes(upload(new_page(), people()), age=(0, 100)))
+    first = release_once(state_boxes(upload(new_page(), people()), age=(0, 100)))
+    assert "After a reload of this page open the same file again" in all_text(first)
+    assert "paid for earlier" not in all_text(first)
     shuffled = people().splitlines(keepends=True)
     again = upload(new_page(), b"".join([shuffled[0], *reversed(shuffled[1:])]), "another name.csv")
+    day = ledger.charges()[0].at[:10]
+    assert f"Release 1 of {day} was paid for earlier and is shown again; it costs nothing" in all_text(again)
+    assert answer(again) == answer(first)
+    (before,), (after,) = (page.session_state["_own"].sales for page in (first, again))
+    assert before.request == after.request
+    assert before.record == after.record
+    for page in (first, again):  # what is free stays free, and gives the same
+        next(item for item in page.select_slider if item.key == "own_smooth").set_value(1.5)
+        checked(page)
+    assert tables(again) == tables(first) != []
+    assert "Download the twin (400 rows" in everything(again)
+    assert [charge.epsilon for charge in ledger.charges()] == [0.5]
+    assert AGE not in everything(again)
     state_boxes(again, pay=(0, 100_000))
     assert metrics(again)["Left now"] == "ε = 0.3"
     assert release_button(again).disabled
     assert "Nothing was charged and nothing was drawn" in all_text(again)
     next(item for item in again.select_slider if item.key == "own_epsilon").set_value(0.3)
     assert not release_button(checked(again)).disabled
+    release_once(again)
+    sales = again.session_state["_own"].sales
+    assert [(sale.number, sale.earlier) for sale in sales] == [(1, True), (2, False)]
     other = state_boxes(upload(new_page(), people(seed=1)), pay=(0, 100_000))
     assert metrics(other)["Left now"] == "ε = 0.8"
+    assert other.session_state["_own"].sales == []
 
 
 @pytest.mark.parametrize(
@@ -194,6 +220,46 @@ def test_a_bad_file_gets_one_sentence_and_no_value_is_repeated(content, name, wo
     assert AGE not in everything(page)
     assert len(page.file_uploader) == 1  # the way forward: another file
     assert "400 rows" in all_text(upload(page, people()))
+
+
+def test_the_twin_opens_in_the_tradeoff_lab_of_this_session_only(ledger, monkeypatch):
+    monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "20")
+    monkeypatch.setattr(tradeoff_runs.WarmPool, "ready", property(lambda _: False))
+    page = state_boxes(upload(new_page(), people()), age=(0, 100), pay=(0, 100_000))
+    next(item for item in page.select_slider if item.key == "own_epsilon").set_value(10.0)
+    release_once(checked(page))
+    button(page, "Open it in the Tradeoff lab").click()
+    checked(page)
+    letters = page.session_state["lab_modes"]
+    assert (page.session_state["lab_kind"], letters[:5]) == ("modes", "twin-")
+    small = {f"lab_n_{letters}": "60", f"lab_eps_{letters}": "5", "lab_runs": "2", "lab_seed": "31"}
+
+    def lab(**state) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "pages" / "tradeoff.py"), default_timeout=120)
+        for key, value in {"lab_modes": letters, **small, "lab_n_four_corners": "60"}.items():
+            app.query_params[key] = value
+        for key, value in state.items():
+            app.session_state[key] = value
+        return checked(app)
+
+    mine = lab(_own=page.session_state["_own"])
+    data = next(item for item in mine.selectbox if item.key == "lab_modes")
+    assert (data.value, data.options[-1]) == (letters, "Twin of release 1 (age, pay)")
+    assert "Records drawn anew from your release for every run" in all_text(mine)
+    assert "no command repeats this sweep" in all_text(mine)
+    assert len(mine.code) == 0
+    for _ in range(600):
+        if "Complete: 3 points, 6 runs" in all_text(mine):
+            break
+        time.sleep(0.05)
+        checked(mine)
+    assert "On the twin of release 1 with n = 60, at ε = 5, privacy multiplies the MSE by" in answer(mine)
+    assert len(ledger.charges()) == 1
+    other = lab()  # another session that was sent the link
+    assert "The link's values for lab_modes cannot be used" in all_text(other)
+    assert next(item for item in other.selectbox if item.key == "lab_modes").options == ["Four corners", "Five t-bumps"]
+    mine.session_state["_own"].leave()  # the file is taken away, and its twin with it
+    assert next(item for item in checked(mine).selectbox if item.key == "lab_modes").value == "four_corners"
 
 
 def test_missing_values_are_repaired_by_a_button_and_bad_bounds_said(ledger):

@@ -116,6 +116,7 @@ def test_no_export_and_no_log_of_a_release_holds_the_record_a_seed_or_a_diagnost
     paid = release(method, data, ledger, epsilon=1.0, **options)
     files = every_export(data, paid, ledger)
     files |= {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    ((_, files["kept"]),) = ledger.kept(paid.charge.account)
     files["log"] = caplog.text.encode()
     files["screen"] = "".join(capsys.readouterr()).encode()
     standard = data.points[data.n // 2].tolist()
@@ -126,6 +127,8 @@ def test_no_export_and_no_log_of_a_release_holds_the_record_a_seed_or_a_diagnost
     forbidden = rb"^\W*(seed|diagnostics|points|content)\b\W*[:=]"
     for name in ("settings", "script"):
         assert not re.search(forbidden, files[name].lower(), re.MULTILINE), name
+    assert not re.search(rb'"(seed|diagnostics|points|content|labels|utilities|score_size)"', files["kept"])
+    assert b'"statements"' in files["kept"]  # its text can be searched
     assert json.loads(files["settings"])["kind"] == "release"
     assert paid.charge.account.encode() not in b"".join(files[name] for name in ("report", "settings", "script"))
 

@@ -1,4 +1,4 @@
-"""kill -9 at every step of a release, again and again: the ledger is never below what was drawn."""
+"""kill -9 at every step of a release: the ledger is never below what was drawn, and what it keeps was drawn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.privacy.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +29,7 @@ from dpgrams_core.privacy.noise import ReleaseNoise
 path, drawn_path, order, seed, epsilon = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
 data = Dataset(name="mine", kind="modes", points=np.linspace(-3, 3, 60)[:, None], box=[(-4, 4)], private=True)
 account = releasing.open_budget(data, Ledger(path), cap_epsilon=1000.0, cap_delta=0.5).account
-releasing.quote("functional", data, epsilon=epsilon)  # kept, so that the children are quick
+releasing.quote("functional", data, epsilon=epsilon)  # remembered, so that the children are quick
 ReleaseNoise().independent_gaussian(np.zeros(3), 1.0)
 steps, kill_at = 0, None
 
@@ -93,9 +94,10 @@ def child(number=None, delay=None):
 def state():
     Ledger._connection = real_connection
     charged = sum(row.epsilon for row in Ledger(path).charges(account))
+    kept = sum(row.epsilon for row, _ in Ledger(path).kept(account))
     Ledger._connection = connection
     drawn = os.path.getsize(drawn_path) if os.path.exists(drawn_path) else 0
-    return charged, drawn * epsilon
+    return charged, drawn * epsilon, kept
 
 
 found, killed = [], 0
@@ -139,7 +141,7 @@ def crashed(tmp_path_factory, seed):
 
 def test_the_ledger_is_never_below_what_was_drawn(crashed):
     result, _ = crashed
-    assert all(charged >= drawn for charged, drawn in result["found"])
+    assert all(charged >= drawn >= kept for charged, drawn, kept in result["found"])
 
 
 def test_the_crashes_came_before_between_and_after(crashed):
@@ -147,10 +149,18 @@ def test_the_crashes_came_before_between_and_after(crashed):
     assert result["steps"] >= 20
     assert result["killed"] >= 25
     found = result["found"][: result["steps"] + 1]
-    pairs = list(zip([(0.0, 0.0), *found[:-1]], found, strict=True))
-    gains = {(after[0] - before[0], after[1] - before[1]) for before, after in pairs}
-    # Nothing yet; charged and not drawn; charged and drawn.
-    assert gains == {(0.0, 0.0), (EPSILON, 0.0), (EPSILON, EPSILON)}
+    pairs = list(zip([(0.0, 0.0, 0.0), *found[:-1]], found, strict=True))
+    gains = {tuple(now - then for then, now in zip(before, after, strict=True)) for before, after in pairs}
+    # Nothing yet; charged and not drawn; charged, drawn and lost; charged, drawn and kept.
+    assert gains == {(0, 0, 0), (EPSILON, 0, 0), (EPSILON, EPSILON, 0), (EPSILON, EPSILON, EPSILON)}
+
+
+def test_what_was_kept_comes_back_whole(crashed):
+    result, ledger = crashed
+    kept = read_kept(ledger, result["account"])
+    assert kept.problems == ()
+    assert EPSILON * len(kept.releases) == result["found"][-1][2]
+    assert all(found.release.guarantee.epsilon == EPSILON for _, found in kept.releases)
 
 
 def test_the_ledger_works_on_afterwards(crashed):
@@ -165,4 +175,4 @@ def test_the_ledger_works_on_afterwards(crashed):
 
 def test_a_ledger_that_is_charged_after_the_draw_would_be_caught(tmp_path, seed):
     result, _ = crashes(tmp_path, "late", seed)
-    assert any(charged < drawn for charged, drawn in result["found"])
+    assert any(charged < drawn for charged, drawn, _ in result["found"])

@@ -18,14 +18,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpgrams_core import METHODS, BudgetError, DataError, Dataset, SpecError, load_table, run
+from dpgrams_core import METHODS, BudgetError, DataError, Dataset, SpecError, load_table, quoting, run
 from dpgrams_core import releasing as releasing_module
 from dpgrams_core.__main__ import main
 from dpgrams_core.datasets.upload import table_of_frame
 from dpgrams_core.privacy.ledger import Ledger
-from dpgrams_core.privacy.noise import ReleaseNoise
+from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 from dpgrams_core.releasing import open_budget, quote, release, release_range
 from dpgrams_core.settings import local_file, read_settings
+from dpgrams_core.surfaces import MAX_COEFFICIENTS, SPACING
 
 ROOT = Path(__file__).parents[2]
 SECRET = (73.164829137, 91827.36455463)  # one record's two values, planted
@@ -75,6 +76,14 @@ PAID = [
 ]
 
 
+# What only adds up its records, and in how many columns.
+ADDED_UP = [("functional", 1), ("functional", 3), ("functional", 5), ("functional_c", 2), ("functional_regression", 2)]
+
+
+def square(kind, points):
+    return Dataset(name="mine", kind=kind, points=points, box=[(-4, 4)] * points.shape[1], private=True)
+
+
 class TestPrice:
     def test_every_private_method_is_tried(self):
         assert {name for name, _ in PAID} == {name for name, method in METHODS.items() if method.private}
@@ -102,6 +111,30 @@ class TestPrice:
             points[:, 0] = one.points[:, 0]
         other = replace(one, points=points)
         assert quote(method, one, epsilon=0.5, **options) == quote(method, other, epsilon=0.5, **options)
+
+    @pytest.mark.parametrize("options", [{}, {"bandwidth_scale": 0.5}, {"bandwidth": 0.3}])
+    @pytest.mark.parametrize(("method", "columns"), ADDED_UP)
+    def test_few_points_give_the_price_of_all(self, method, columns, options, rng, monkeypatch):
+        data = square(METHODS[method].kind, rng.uniform(-4, 4, (900, columns)))
+        few = quote(method, data, epsilon=0.5, **options)
+        quoting._priced_by_size.cache_clear()
+        monkeypatch.setattr(quoting, "FEW", data.n)
+        assert quote(method, data, epsilon=0.5, **options) == few
+        assert run(method, replace(data, private=False), seed=0, epsilon=0.5, **options).events == few.events
+
+    @pytest.mark.parametrize("method", ["functional", "functional_regression", "functional_c"])
+    def test_what_only_so_many_records_are_refused_is_refused_before_it_is_charged(self, method, rng, ledger):
+        many = square(METHODS[method].kind, rng.uniform(-4, 4, (20_000, 2)))
+        few = replace(many, points=many.points[: quoting.FEW])
+        bare = METHODS[method].bare
+        surfaces = [bare(data, METHODS[method].spec(epsilon=0.5), SimulationNoise(0)).surface for data in (many, few)]
+        narrow, wide = (surface.bandwidth for surface in surfaces)
+        assert narrow < 0.8 * wide
+        most = (surfaces[0].box[0, 1] - surfaces[0].box[0, 0]) / (SPACING * MAX_COEFFICIENTS**0.5)
+        scale = most / (narrow * wide) ** 0.5  # too fine for the bandwidth of many records, not for that of few
+        with pytest.raises(SpecError, match="released grid"):
+            release(method, many, ledger, epsilon=0.5, bandwidth_scale=scale)
+        assert ledger.charges() == []
 
     def test_a_price_draws_nothing_private_and_charges_nothing(self, data, ledger, monkeypatch):
         monkeypatch.setattr(releasing_module, "run", None)
@@ -255,7 +288,7 @@ def race(arguments):
 def test_two_hundred_concurrent_releases_spend_at_most_the_cap(ledger, monkeypatch):
     data = Dataset(name="mine", kind="modes", points=np.linspace(-3, 3, 60)[:, None], box=[(-4, 4)], private=True)
     account = open_budget(data, ledger, cap_epsilon=2.0, cap_delta=1e-3).account
-    quote("functional", data, epsilon=0.125, n_modes=1)  # kept, so that the race is about the ledger
+    quote("functional", data, epsilon=0.125, n_modes=1)  # remembered, so that the race is about the ledger
     # What is drawn is the same; what is read off it afterwards is left out, since it takes most of the time.
     monkeypatch.setitem(METHODS, "functional", replace(METHODS["functional"], function=METHODS["functional"].bare))
     with multiprocessing.get_context("fork").Pool(4) as pool:
@@ -264,6 +297,7 @@ def test_two_hundred_concurrent_releases_spend_at_most_the_cap(ledger, monkeypat
     assert len(rows) == done == 16
     assert sum(Fraction(repr(row.epsilon)) for row in rows) == 2
     assert all(row.drawn for row in rows)
+    assert [charge.id for charge, _ in ledger.kept(account)] == [row.id for row in rows]
 
 
 def traces(values, digits=6):
@@ -410,6 +444,7 @@ class TestSettings:
     def test_defaults(self):
         settings = read_settings({})
         assert settings.uploads
+        assert settings.keep
         assert settings.max_upload_bytes == 200_000_000
         assert settings.data_folder is None
         assert (settings.cap_epsilon, settings.cap_delta) == (3.0, 1e-4)
@@ -419,6 +454,7 @@ class TestSettings:
         ("name", "value"),
         [
             ("DPGRAMS_UPLOADS", "maybe"),
+            ("DPGRAMS_KEEP", "maybe"),
             ("DPGRAMS_MAX_UPLOAD_MB", "many"),
             ("DPGRAMS_MAX_UPLOAD_MB", "-1"),
             ("DPGRAMS_DATA", "/no/such/folder"),

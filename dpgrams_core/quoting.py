@@ -1,0 +1,148 @@
+"""The price of a release before a record is read: the same n, box and settings, and public points for the records.
+
+What a private method costs depends on n, the box and its settings only.  So its price is found by running the part of
+it that reads records on public points.  That also meets every refusal that the release itself would meet, before
+anything is charged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpgrams_core.bandwidths import BANDWIDTH_RULES
+from dpgrams_core.checks import one_of
+from dpgrams_core.errors import DataError, SpecError
+from dpgrams_core.fourier import public_points
+from dpgrams_core.methods import METHODS, Method
+from dpgrams_core.methods.functional import choose_release_bandwidth
+from dpgrams_core.methods.functional_regression import UNIT_SQUARE
+from dpgrams_core.privacy.events import Event
+from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.results import Dataset, Guarantee
+from dpgrams_core.specs import FunctionalSpec, make_spec
+
+FEW = 64  # public points that stand for any number of records, where a method only adds them up
+Box = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """What a release will cost and the guarantee that it will have; no record was read for it."""
+
+    method: str
+    epsilon: float
+    delta: float
+    events: tuple[Event, ...]
+    guarantee: Guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StandIn(Dataset):
+    """Few public points that count as ``counted`` records."""
+
+    counted: int
+
+    @property
+    def n(self) -> int:
+        return self.counted
+
+
+def quote(method: str, data: Dataset, **options: Any) -> Quote:
+    """The price of a release, by running the part of it that reads records on a public stand-in.
+
+    The stand-in has the same n and box.  The predictors of regression data are kept for DP-PMS, which takes them as
+    public and plans by them.
+
+    Notes
+    -----
+    The functional releases are priced in milliseconds whatever n is; the others take as long as their release does.
+
+    Examples
+    --------
+    >>> data = Dataset(name="mine", kind="modes", points=np.zeros((500, 2)), box=[(-4, 4)] * 2, private=True)
+    >>> offer = quote("functional", data, epsilon=0.5)
+    >>> offer.epsilon, offer.delta, offer.guarantee.status
+    (0.5, 1e-06, 'proven')
+    """
+    _refuse_unpriceable(method, options)
+    chosen = METHODS[one_of("method", method, METHODS)]
+    if data.kind != chosen.kind:
+        raise SpecError("method", method, f"it works on {chosen.kind} data, and {data.name} holds {data.kind} data")
+    spec: Any = make_spec(chosen.spec, options)
+    if data.kind == "regression" and chosen.bare is None:
+        points = public_points(data.box, data.n)
+        points[:, 0] = data.points[:, 0]
+        events, guarantee = _priced(chosen, spec, Dataset(name="stand-in", kind=data.kind, points=points, box=data.box))
+    else:
+        events, guarantee = _priced_by_size(method, spec, data.n, tuple(map(tuple, data.box.tolist())))
+    # A claim about adding or removing a record counts twice: replacing is one removed and one added.
+    factor = 1.0 if guarantee.neighbours == "replace-one" else 2.0
+    return Quote(
+        method=method,
+        epsilon=factor * guarantee.epsilon,
+        delta=factor * guarantee.delta,
+        events=events if factor == 1 else (),
+        guarantee=guarantee,
+    )
+
+
+def _priced(chosen: Method, spec: Any, stand_in: Dataset) -> tuple[tuple[Event, ...], Guarantee]:
+    """Events and guarantee of a method on public points."""
+    done = (chosen.bare or chosen.function)(stand_in, spec, SimulationNoise(0))
+    return done.events, done.guarantee
+
+
+@lru_cache(maxsize=64)
+def _priced_by_size(method: str, spec: Any, n: int, box: Box) -> tuple[tuple[Event, ...], Guarantee]:
+    """The same by public facts alone, remembered: a page asks for a price before it asks for the release.
+
+    A method with a ``bare`` part is a functional release: it adds up a function of each record, and n enters by its
+    bandwidth and its number of coefficients.  For it few points that count as n are enough.  The others draw batches of
+    their n records, so they get them all.
+    """
+    chosen, sides = METHODS[method], np.array(box)
+    if chosen.bare is None:
+        points = public_points(sides, n)
+        return _priced(chosen, spec, Dataset(name="stand-in", kind=chosen.kind, points=points, box=sides))
+    if chosen.kind == "regression":
+        spec = _with_bandwidth_of(spec, n)
+    return _priced(chosen, spec, _few(chosen.kind, n, sides))
+
+
+def _few(kind: str, n: int, box: np.ndarray) -> _StandIn:
+    return _StandIn(name="stand-in", kind=kind, points=public_points(box, min(n, FEW)), box=box, counted=n)
+
+
+def _with_bandwidth_of(spec: Any, n: int) -> Any:
+    """The settings of a functional regression with the bandwidth that n records give.
+
+    The method scales its records to the unit square first, and then counts the few that it was given.
+    """
+    inner = FunctionalSpec(
+        epsilon=spec.epsilon, delta=spec.delta, bandwidth=spec.bandwidth, bandwidth_scale=spec.bandwidth_scale
+    )
+    value = choose_release_bandwidth(inner, _few("regression", n, UNIT_SQUARE)).value
+    return replace(spec, bandwidth=value, bandwidth_scale=None)
+
+
+def _refuse_unpriceable(method: str, options: dict[str, Any]) -> None:
+    if method in METHODS and not METHODS[method].private:
+        raise DataError(f"{METHODS[method].title} has no privacy and the data are private; nothing was run.")
+    wish = options.get("bandwidth")
+    rule = BANDWIDTH_RULES.get(wish) if isinstance(wish, str) else None
+    if rule is not None and not rule.public:
+        raise SpecError("bandwidth", wish, "it is read off the private records; give a number or a public rule")
+
+
+def refuse_unproven(offer: Quote) -> None:
+    """Refuse a price whose guarantee has no proof."""
+    if offer.guarantee.status != "proven":
+        raise DataError(
+            f"{METHODS[offer.method].title} with these settings has a guarantee that is “{offer.guarantee.status}”, "
+            "not proven. Choose the functional release or the tight calibration, or accept an unproven guarantee. "
+            "Nothing was charged and nothing was drawn."
+        )

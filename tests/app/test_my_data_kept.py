@@ -1,0 +1,112 @@
+"""What the My data page keeps of a release and brings back: to the same file only, for free, and it says so."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpgrams_core import load_table
+from dpgrams_core.datasets.table_reader import read_table
+from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.releasing import open_budget, release
+from pages._ui.my_data_state import Own, Request
+
+PAGE = Path(__file__).parents[2] / "pages" / "my_data.py"
+
+
+@pytest.fixture(autouse=True)
+def ledger(tmp_path, monkeypatch):
+    """A ledger of the test's own."""
+    monkeypatch.delenv("DPGRAMS_KEEP", raising=False)
+    monkeypatch.setenv("DPGRAMS_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    return Ledger(tmp_path / "ledger.sqlite3")
+
+
+def people(rows: int = 100, seed: int = 0) -> bytes:
+    """A CSV file of one group."""
+    ages = np.random.default_rng(seed).normal(40, 5, rows)
+    return ("age\n" + "\n".join(f"{age:.4f}" for age in ages) + "\n").encode()
+
+
+def bought(content: bytes, ledger: Ledger, source: str = "upload") -> Own:
+    """A file opened and released from as the page does it, without the page."""
+    own = opened(content, ledger, source)
+    request = Request(columns=("age",), response=None, box=((0.0, 100.0),), kind="modes", drop_rows=False)
+    own.once(own.ticket, lambda: own.sell("functional", request, ledger, {"epsilon": 0.5}))
+    return own
+
+
+def opened(content: bytes, ledger: Ledger, source: str = "upload") -> Own:
+    own, table = Own(), read_table(content, "people.csv")
+    own.take(table, source)
+    own.restore(table, ledger, open_budget(table, ledger).account)
+    return own
+
+
+def test_what_becomes_of_a_release_is_said(ledger, monkeypatch):
+    kept = bought(people(), ledger)
+    assert "it is there, for free" in kept.sales[0].after_reload
+    assert len(opened(people(), ledger).sales) == 1
+    assert opened(people(seed=1), ledger).sales == []  # other people, nothing of theirs
+    example = bought(people(seed=2), ledger, "example")
+    assert "made afresh at every press" in example.sales[0].after_reload
+    assert opened(people(seed=2), ledger).sales == []
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "keep", None)  # a full disk, say
+        lost = bought(people(seed=3), ledger)
+    assert "costs again: take it with you" in lost.sales[0].after_reload
+    assert lost.problem.startswith("The release is there and paid for. It could not be kept")
+    assert opened(people(seed=3), ledger).sales == []
+    monkeypatch.setenv("DPGRAMS_KEEP", "off")
+    assert "Nothing is kept on this server" in bought(people(seed=4), ledger).sales[0].after_reload
+    assert opened(people(seed=4), ledger).sales == []
+    assert len(opened(people(), ledger).sales) == 1  # what was kept before stays
+
+
+def test_what_was_kept_comes_back_to_its_own_file_only(ledger):
+    one = bought(people(), ledger)
+    account, table = one.sales[0].charge.account, read_table(people(seed=1), "other.csv")
+    late = Own()
+    late.take(table, "upload")
+    late.restore(one.table, ledger, account)  # an earlier run of the script, still busy with the earlier file
+    assert late.sales == []
+    late.restore(table, ledger, open_budget(table, ledger).account)
+    assert late.sales == []
+
+
+def test_what_the_page_cannot_draw_is_left_to_the_command(ledger):
+    table = read_table(people(), "people.csv")
+    data = load_table(table, columns=["age"], box=[(0, 100)], kind="clusters")
+    release("dp_kmeans", data, ledger, accept_unproven=True, epsilon=0.5, n_clusters=2)
+    own = opened(people(), ledger)
+    assert own.sales == []
+    (sentence,) = own.not_shown
+    assert "(DP-k-means of age) cannot be drawn on this page" in sentence
+
+
+def test_a_damaged_release_is_a_sentence_and_bought_bounds_are_filled_in(ledger):
+    content = people(rows=3_000)
+    own = bought(content, ledger)
+    own.once(own.ticket, lambda: own.buy_bounds("age", ledger, 0.5, 1e-6))
+    low, high = own.bought["age"]
+    with sqlite3.connect(ledger.path, isolation_level=None) as connection:
+        connection.execute("DELETE FROM kept WHERE charge = 1")
+        connection.execute("INSERT INTO kept VALUES (1, 'now', x'00')")
+    connection.close()
+    page = AppTest.from_file(str(PAGE), default_timeout=120).run()
+    page.file_uploader[0].set_value(("people.csv", content, "text/csv"))
+    page.run()
+    assert "was kept and cannot be shown again. It is damaged." in "".join(item.value for item in page.info)
+    assert "paid for earlier are filled in when you pick the column: age" in "".join(
+        item.value for item in page.caption
+    )
+    assert page.session_state["_own"].sales == []
+    page.multiselect[0].set_value(["age"])
+    page.run()
+    assert not page.exception
+    assert [item.value for item in page.number_input] == [low, high]
+    assert len(ledger.charges()) == 2
