@@ -159,13 +159,16 @@ COMMANDS = {
 
 
 def main(words: list[str] | None = None) -> int:
-    """Entry point; a wrong setting ends with one sentence and exit code 2."""
+    """Entry point; a wrong setting ends with one sentence and exit code 2, Ctrl-C with one word and 130."""
     arguments = parser().parse_args(words)
     try:
         print(COMMANDS[arguments.command](arguments))
     except (SpecError, DataError, BudgetError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     return 0
 
 

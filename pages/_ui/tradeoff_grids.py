@@ -34,6 +34,7 @@ GRIDS = {
 }
 TWIN_EPSILONS, TWIN_MOST = "0.1 0.25 0.5 1 5", 20_000
 SLOW_DATA, TWIN_COLUMNS = ("digits", "mnist", "rnaseq"), 2  # in more columns a twin is slow too
+FITTED = ("functional", "functional_regression", "functional_c")  # the slower ones: they fit what they released
 ASK_CELLS, ASK_RUNS = 5_000, 100_000  # beyond these a sweep has to be confirmed
 MOST_CELLS, MOST_RUNS = 20_000, 200_000  # beyond these the command line does it; the page could not draw it
 
@@ -166,7 +167,7 @@ def numbers_of(field: str, text: str, kind: type) -> list[Any]:
 
 
 def lab_cells(settings: LabSettings, confirm: bool = False) -> list[Cell]:
-    """The sweep of the page, checked; the quick small n of every method first."""
+    """The sweep of the page, checked; what is quick comes first: small n, methods without a fit, a large ε."""
     if not settings.arms:
         raise SpecError("methods", "none", "the grid is empty; choose at least one method")
     sizes = numbers_of("n", settings.sizes, int)
@@ -183,7 +184,7 @@ def lab_cells(settings: LabSettings, confirm: bool = False) -> list[Cell]:
         for arm in settings.arms
         for cell in plan_cells(arm.method, settings.dataset, n=sizes, runs=runs, **plan, **settings.options_of(arm))
     ]
-    return sorted(cells, key=lambda cell: cell.n)
+    return sorted(cells, key=lambda cell: (cell.n, cell.method in FITTED, -cell.epsilon))
 
 
 def _refuse_a_slip(settings: LabSettings, sizes: list[int], epsilons: list[float], total: int) -> None:

@@ -19,7 +19,10 @@ GOING = "_lab_going"  # whether this visitor lets sweeps run; Stop and Continue 
 AGREED = "_lab_agreed"  # the long sweep that this visitor has started
 WATCHED = "_lab_watched"  # the job that this visitor waits for
 BEFORE = "_lab_before"  # what there was of it when it started
+# Often while the first points come; then seldom, since drawing takes time from computing.
 REFRESH_SECONDS, SLOW_REFRESH_SECONDS, MANY_CELLS = 0.7, 3.0, 300
+FAST_SECONDS = 3.0
+FIRST_POINTS_SECONDS = 0.5  # how long a page waits for something to draw
 QUICK_RUNS, QUICK_N = 3_000, 20_000  # a sweep of at most these starts by itself
 
 Known = dict[Cell, CellResult]
@@ -43,10 +46,27 @@ def live_sweep(cells: Sequence[Cell], draw: Callable[[Known], None]) -> None:
         st.session_state["_lab_shipped"] = hash(tuple(cells))
     key = ("sweep", tuple(cells), scheduler_address())
     leave_all_but(key)
-    # The first look starts the job, so that the fragment knows whether to come back.
-    running = _wanted(cells, known_results(cells), key) is not None
-    pause = SLOW_REFRESH_SECONDS if len(cells) > MANY_CELLS else REFRESH_SECONDS
-    st.fragment(_area, run_every=pause if running else None)(cells, key, draw, running)
+    _ = workers().ready  # starts them, so that they are there when a sweep is wanted
+    # The first look starts the job, so that the fragment knows whether to come back, and how soon.
+    job = _wanted(cells, known_results(cells), key)
+    if job is not None:
+        _wait_for_points(cells)
+    st.fragment(_area, run_every=_pause(cells, job))(cells, key, draw, _pause(cells, job))
+
+
+def _wait_for_points(cells: Sequence[Cell]) -> None:
+    """A moment, so that a new sweep is not first drawn empty."""
+    end = time.monotonic() + FIRST_POINTS_SECONDS
+    while time.monotonic() < end and not any(found.ended for found in known_results(cells).values()):
+        time.sleep(0.02)
+
+
+def _pause(cells: Sequence[Cell], job: Job | None) -> float | None:
+    """After how many seconds to look again; None where nothing runs."""
+    if job is None:
+        return None
+    young = time.monotonic() - job.started < FAST_SECONDS
+    return REFRESH_SECONDS if young and len(cells) <= MANY_CELLS else SLOW_REFRESH_SECONDS
 
 
 def leave_all_but(key: object) -> None:
@@ -79,13 +99,15 @@ def _may_run(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> bo
     return quick or st.session_state.get(AGREED) == key
 
 
-def _area(cells: Sequence[Cell], key: tuple[object, ...], draw: Callable[[Known], None], was_running: bool) -> None:
+def _area(
+    cells: Sequence[Cell], key: tuple[object, ...], draw: Callable[[Known], None], pause_before: float | None
+) -> None:
     known = known_results(cells)
     job = _wanted(cells, known, key)
     _progress(cells, known, key, job)
     _drawn(lambda: draw(known))
-    if was_running != (job is not None):
-        st.rerun()  # so that the fragment comes back by itself, or no longer does
+    if pause_before != _pause(cells, job):
+        st.rerun()  # so that the fragment comes back less often, or no longer
 
 
 def _drawn(draw: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpgrams_core import load_dataset, run, score
-from dpgrams_core.__main__ import main, number_or_name
+from dpgrams_core.__main__ import COMMANDS, main, number_or_name
 
 RUN = ["run", "four_corners", "dp_grams", "--n", "200", "--seed", "3"]
 
@@ -143,3 +143,12 @@ def test_the_module_runs_as_a_program_and_passes_its_exit_code_on():
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "error: epsilon = 0 is not allowed: it must be above 0.\n"
+
+
+def test_ctrl_c_ends_with_a_word_and_no_traceback(capsys, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(COMMANDS, "audit", interrupted)
+    assert main(["audit", "functional"]) == 130
+    assert capsys.readouterr().err == "stopped\n"
