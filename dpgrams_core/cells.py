@@ -102,10 +102,10 @@ class CellResult:
 
 def _quantiles(values: Sequence[float], finite: bool) -> Iterator[tuple[float, float]]:
     """Interpolated where all values are finite; else values that occurred, since infinities have no middle."""
-    method = "linear" if finite else "inverted_cdf"
-    known = bool(values) and not np.isnan(values).any()
-    for share in QUANTILES:
-        yield share, float(np.quantile(values, share, method=method)) if known else math.nan  # type: ignore[call-overload]
+    if not values or np.isnan(values).any():
+        return zip(QUANTILES, [math.nan] * len(QUANTILES), strict=True)
+    found = np.quantile(values, QUANTILES, method="linear" if finite else "inverted_cdf")
+    return zip(QUANTILES, found.tolist(), strict=True)
 
 
 def derived_seed(seed: int, *parts: object) -> int:

@@ -38,12 +38,13 @@ def comparison(experiment: Experiment, results: Results) -> pd.DataFrame:
     """
     rows = []
     for name, result in results:
+        means = result.row()
         for table, epsilon in _places(experiment, result):
             printed = _printed().get((table, result.cell.dataset, result.cell.n), {})
             for measure in experiment.measures:
                 found = printed.get((epsilon, experiment.column(name).printed, measure), NOTHING)
                 if table != ONE_RUN or not math.isnan(found[0]):
-                    rows.append(_row(experiment, name, result, table, epsilon, measure, found))
+                    rows.append(_row(experiment, name, result, means, table, epsilon, measure, found))
     order = ["table", "n", "epsilon"]
     return pd.DataFrame(rows).sort_values(order, kind="stable", ignore_index=True) if rows else pd.DataFrame()
 
@@ -64,12 +65,13 @@ def _row(
     experiment: Experiment,
     name: str,
     result: CellResult,
+    row: dict[str, Any],
     table: str,
     epsilon: float,
     measure: str,
     printed: tuple[float, float],
 ) -> dict[str, Any]:
-    cell, row = result.cell, result.row()
+    cell = result.cell
     ours = row.get(measure, math.nan)
     spread = (
         pd.Series(result.seconds, dtype=float).sem() if measure == "seconds" else row.get(f"{measure}_se", math.nan)

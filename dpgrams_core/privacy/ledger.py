@@ -41,6 +41,13 @@ BLIND_SPOT = (
     "The ledger knows a table by its numbers, in any order of rows and columns. It cannot see that another file holds "
     "the same people: a changed, added or removed row or column is a new data set to it, and so is another ledger."
 )
+# What it gives away instead: whoever may open files beside a ledger can try a guess of *all* records and see whether
+# its budget was touched, which no noise hides.  So a ledger serves those who may see the data, and a public
+# demonstration takes no uploads.
+GUESSES = (
+    "Whoever may open files here can see whether one with exactly the same numbers was opened before. So let only "
+    "those in who may see the data; a public demonstration takes no uploads."
+)
 WAIT_SECONDS = 60.0
 _CHARGE_COLUMNS = "id, account, charges.at, description, epsilon, delta, status, events, draws.at IS NOT NULL"
 

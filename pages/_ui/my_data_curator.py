@@ -44,7 +44,7 @@ def curator_view(own: Own, sale: Sale) -> None:
         )
         st.caption(picture.sentence)
         with st.expander("Table", key="own_records_table"):
-            st.dataframe(picture.table, hide_index=True, width="stretch")
+            st.table(picture.table)  # st.dataframe would offer a download of what is not private
 
 
 def _baseline(data: Dataset, method: str, sale: Sale) -> np.ndarray:

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from dpgrams_core.figures import short
-from dpgrams_core.privacy.ledger import BLIND_SPOT, Account, Ledger
+from dpgrams_core.privacy.ledger import BLIND_SPOT, GUESSES, Account, Ledger
 from dpgrams_core.tables import table_csv
 from pages._ui.controls import written
 from pages._ui.my_data_state import plain
@@ -28,7 +28,7 @@ def ledger_view(ledger: Ledger, account: Account, not_shown: Sequence[str] = ())
     )
     rows = ledger.export(account.account)
     if not rows:
-        st.caption(f"Nothing was spent on this file yet. {BLIND_SPOT}")
+        st.caption(f"Nothing was spent on this file yet. {BLIND_SPOT} {GUESSES}")
         return
     with st.container(key="own_totals"):
         columns = st.columns(3)
@@ -55,4 +55,4 @@ def ledger_view(ledger: Ledger, account: Account, not_shown: Sequence[str] = ())
         icon=":material/download:",
         key="own_ledger_csv",
     )
-    st.caption(BLIND_SPOT)
+    st.caption(f"{BLIND_SPOT} {GUESSES}")

@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.privacy.ledger import Ledger
-from pages._ui import tradeoff_runs
 from pages._ui.my_data_state import Own, plain
 
 ROOT = Path(__file__).parents[2]
@@ -160,6 +159,7 @@ def test_the_curator_sees_records_under_a_banner_and_nobody_else(ledger, monkeyp
     view(page, "curator")
     assert "Curator view: not private" in all_text(page)
     assert "The 400 records" in all_text(page)
+    assert len(page.table) == 1  # and not a data frame, which would offer a download
     page.session_state["presenter"] = True  # a projector is running
     assert "The 400 records" not in all_text(checked(page))
     del page.session_state["presenter"]
@@ -224,7 +224,6 @@ def test_a_bad_file_gets_one_sentence_and_no_value_is_repeated(content, name, wo
 
 def test_the_twin_opens_in_the_tradeoff_lab_of_this_session_only(ledger, monkeypatch):
     monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "20")
-    monkeypatch.setattr(tradeoff_runs.WarmPool, "ready", property(lambda _: False))
     page = state_boxes(upload(new_page(), people()), age=(0, 100), pay=(0, 100_000))
     next(item for item in page.select_slider if item.key == "own_epsilon").set_value(10.0)
     release_once(checked(page))

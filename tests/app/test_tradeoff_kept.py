@@ -9,7 +9,6 @@ from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import ladder_runs
 from dpgrams_core.cells import run_cell
-from pages._ui import tradeoff_runs
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,8 +37,6 @@ def press(app: AppTest, key: str, label: str) -> None:
 
 
 def test_a_stopped_search_continues_and_a_longer_ladder_makes_only_the_new_runs(monkeypatch):
-    monkeypatch.setattr(tradeoff_runs.WarmPool, "ready", property(lambda _: False))
-    monkeypatch.setattr(tradeoff_runs, "WARM_SECONDS", 0.0)
     made, climbed, right = [], [], ladder_runs.ladder_errors
 
     def slow(cell):

@@ -24,13 +24,6 @@ ROOT = Path(__file__).parents[2]
 SMALL = {"lab_n_four_corners": "60 90", "lab_eps_four_corners": "1 5", "lab_runs": "3"}
 
 
-@pytest.fixture(autouse=True)
-def no_workers(monkeypatch):
-    """Everything runs in this process: starting others takes longer than these sweeps."""
-    monkeypatch.setattr(tradeoff_runs.WarmPool, "ready", property(lambda _: False))
-    monkeypatch.setattr(tradeoff_runs, "WARM_SECONDS", 0.0)
-
-
 @pytest.fixture
 def made(monkeypatch):
     """Every cell that is run, in order."""
