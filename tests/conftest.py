@@ -19,6 +19,29 @@ settings.register_profile(
 )
 settings.load_profile("core")
 threadpool_limits(1)  # the tests run in parallel themselves; more numerical threads only fight for the cores
+LONG_FIRST = ("tests/browser", "tests/statistical", "tests/unit/test_executors.py", "tests/app", "tests/parity")
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first, so that no worker is left alone with one of them at the end."""
+    places = {place: number for number, place in enumerate(LONG_FIRST)}
+    items.sort(
+        key=lambda item: min((places[place] for place in places if item.nodeid.startswith(place)), default=len(places))
+    )
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """A file at a time, which shares its fixtures; all browser tests in one worker, since they mostly wait.
+
+    (xdist's own groups do not work with this version of pytest.)
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FileScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "browser" if nodeid.startswith("tests/browser") else nodeid.split("::")[0]
+
+    return FileScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,6 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 QUIET = "guarantee?measure=off&accountants=off"  # the page's other long work
 VERDICT = "[data-testid=audit-verdict]"
 PATIENCE = 120_000

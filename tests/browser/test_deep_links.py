@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 # One server for the whole file's process group: these start their own.
-pytestmark = pytest.mark.xdist_group("deep links")
 
 
 def test_the_first_visitor_may_come_by_a_deep_link(cold_server, browser):

@@ -6,10 +6,6 @@ import csv
 import io
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 def downloaded(page, button) -> Path:
     """The file that a click gives, under its own name."""

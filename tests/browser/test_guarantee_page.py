@@ -6,10 +6,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 QUIET = "measure=off&accountants=off"  # most tests need not wait for the long work
-SLIDERS = (("n", -2, "1200"), ("delta", 1, "1e-07"), ("h_scale", 2, "1.2"), ("clip", -2, "0.5"))
 TABLES = ("beliefs", "power", "errors", "accountants", "budget", "records")
 
 
@@ -17,7 +14,7 @@ def in_url(dashboard) -> dict[str, str]:
     return {key: values[0] for key, values in parse_qs(urlparse(dashboard.page.url).query).items()}
 
 
-def test_it_answers_in_words_and_every_control_moves_the_page(dashboard):
+def test_it_answers_in_words_and_controls_move_the_page(dashboard):
     dashboard.open(f"guarantee?{QUIET}")
     assert "was 50% sure" in dashboard.answer()
     assert "at most 73% sure" in dashboard.answer()
@@ -26,12 +23,7 @@ def test_it_answers_in_words_and_every_control_moves_the_page(dashboard):
     assert "88%" in dashboard.answer()
     dashboard.slide("prior", -10)
     assert "was 40% sure" in dashboard.answer()
-    for key, presses, expected in (
-        ("n", -2, "1200"),
-        ("delta", 1, "1e-07"),
-        ("h_scale", 2, "1.2"),
-        ("clip", -2, "0.5"),
-    ):
+    for key, presses, expected in (("n", -2, "1200"), ("clip", -2, "0.5")):  # the app tests move every one
         before = dashboard.text()
         dashboard.slide(key, presses)
         assert in_url(dashboard)[key] == expected

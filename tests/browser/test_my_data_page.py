@@ -6,9 +6,6 @@ from urllib.parse import parse_qs, urlparse
 
 import numpy as np
 import pandas as pd
-import pytest
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 SESSIONS = 20
 RELEASING = 3
@@ -76,7 +73,7 @@ def test_a_file_is_released_once_and_its_budget_is_not_refilled(make_dashboard):
     again.page.get_by_text("is shown again; it costs nothing").wait_for(timeout=30_000)
     again.settle()
     assert again.answer() == first.answer()
-    assert "ε = 0.5 of 3 spent, ε = 2.5 left" in again.text()
+    again.page.get_by_text("ε = 0.5 of 3 spent, ε = 2.5 left").wait_for(timeout=10_000)
     wide = again.page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 390
     again.shoot("my_data_390_dark")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.xdist_group("browser")
 RESULTS = Path(__file__).parents[2] / "assets" / "results"
 
 

@@ -6,8 +6,6 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 # key, arrow presses, expected value in the URL: every slider.
 SLIDERS = [
     ("reg_n", -1, "500"),

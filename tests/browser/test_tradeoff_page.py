@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlparse
 
-import pytest
-
-pytestmark = pytest.mark.xdist_group("browser")
-
 GRID = "lab_n_four_corners=200+400&lab_eps_four_corners=1+5"
 
 

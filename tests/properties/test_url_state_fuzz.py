@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 
 from pages._ui import state
 
-pytestmark = pytest.mark.xdist_group("url_state")  # the pages are opened once
 ROOT = Path(__file__).parents[2]
 # One page a time with its quickest settings, so that what is fuzzed decides how long it takes.
 PAGES = {

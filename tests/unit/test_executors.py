@@ -28,7 +28,6 @@ from dpgrams_core.sweeps import plan_cells, stream_cells, stream_partial, tidy
 ROOT = Path(__file__).parents[2]
 
 # Everything on Dask shares one cluster, so one process of a parallel test run has to have all of it.
-pytestmark = pytest.mark.xdist_group("executors")
 
 
 class ByValue:
