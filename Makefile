@@ -1,8 +1,10 @@
 # Two commands: `make run` starts the dashboard, `make test` runs everything.
-# Both create .venv and install what they need, from nothing.
+# Both create .venv and install what they need, from nothing; Python compiles what it imports, and no more.
 PYTHON ?= python3
 PORT ?= 8501
 BIN := .venv/bin
+# Many processes are started: each would compile everything anew where this is set.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: run test
 
@@ -18,10 +20,10 @@ test: .venv/dev-ready
 
 .venv/app-ready: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements.txt
 	touch $@
 
 .venv/dev-ready: requirements.txt requirements-dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements-dev.txt
 	touch .venv/app-ready $@

@@ -166,10 +166,3 @@ def test_other_widths_and_dark_mode(make_dashboard, width, scheme):
     dashboard = make_dashboard(width, scheme).open("?n=1000&calibration=theorem")
     assert dashboard.page.evaluate("document.documentElement.scrollWidth") <= width
     dashboard.shoot(f"modes_{width}_{scheme}")
-
-
-def test_on_a_phone_two_methods_stand_below_each_other(make_dashboard):
-    dashboard = make_dashboard(390).open(f"?compare=tight&n=500&{QUIET}")
-    boxes = [dashboard.page.locator(f".st-key-guarantee_card{mark}").bounding_box() for mark in ("", "_2")]
-    assert boxes[0]["y"] + boxes[0]["height"] < boxes[1]["y"]
-    assert dashboard.page.evaluate("document.documentElement.scrollWidth") <= 390

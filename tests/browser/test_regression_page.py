@@ -65,22 +65,6 @@ def test_first_screen_and_the_density_at_the_x_under_the_pointer(dashboard):
     assert star.bounding_box()["y"] == pytest.approx(rest, abs=1)
 
 
-def test_the_tables_under_the_charts_can_be_read(dashboard):
-    dashboard.open(f"regression?reg_n=500&{QUIET}")
-    page = dashboard.page
-    for key in ("branches", "slice", "ridges"):
-        dashboard.unfold(f"{key}_table")
-        page.locator(f".st-key-{key}_table [data-testid=stDataFrame]").wait_for(timeout=20_000)
-    cells = page.locator(".st-key-branches_table [role=gridcell]")
-    cells.first.wait_for(state="attached", timeout=20_000)
-    words = cells.all_inner_texts()
-    for name in ("Functional release", "proven", "PMS", "LOWESS", "none"):
-        assert name in words
-    error = float(words[words.index("Functional release") + 2])
-    private = page.locator("[data-testid=stMetric]", has_text="Oracle MSE, private").inner_text().split()[-1]
-    assert float(private) == pytest.approx(error, rel=0.01)
-
-
 def test_trajectories_play_step_by_step_and_keep_their_axes(dashboard):
     dashboard.open(f"regression?reg_method=dp_pms&reg_n=500&{QUIET}")
     chart = dashboard.page.locator(".st-key-ascent_chart .js-plotly-plot")
