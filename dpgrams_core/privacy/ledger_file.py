@@ -64,7 +64,9 @@ def read_or_make_key(path: Path) -> bytes:
     """The ledger's key: made once, never replaced, since a new key would forget what was spent."""
     place = path.with_name(path.name + ".key")
     if not place.exists():
-        if path.is_file() and path.stat().st_size:
+        # The key is made before the ledger has content, so a look at it *after* that decides: another process may just
+        # have made both.
+        if path.is_file() and path.stat().st_size and not place.exists():
             raise BudgetError(
                 "The ledger is there and its key file is not, so spent budgets would not be found again. Put back the "
                 "key file that was made with it."

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from dpgrams_core.privacy.calibration import exact_epsilon, gaussian_multiplier
 from dpgrams_core.privacy.composition import Spent, compose, events_from_json, events_to_json
 from dpgrams_core.privacy.events import ExponentialDraws, GaussianRelease, GaussianRounds, SubsampledGaussianRounds
 from dpgrams_core.privacy.ledger import BLIND_SPOT, Ledger
+from dpgrams_core.privacy.ledger_file import read_or_make_key
 
 EVENTS = (
     GaussianRelease(sensitivity=2**0.5, noise_scale=5.97),
@@ -345,3 +347,14 @@ def test_ledgers_that_are_made_at_once_share_one_key(tmp_path):
         names = set(pool.map(lambda _: Ledger(tmp_path / "new" / "ledger").account_of(b"x"), range(24)))
     assert len(names) == 1
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["ledger", "ledger.key"]
+
+
+def test_a_ledger_that_another_process_makes_meanwhile_is_no_lost_key(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "ledger")
+    looks = iter([False])  # the first look came before the other process made the key and the ledger
+
+    def exists(path: Path) -> bool:
+        return next(looks, None) is None and path.is_file()
+
+    monkeypatch.setattr(Path, "exists", exists)
+    assert read_or_make_key(ledger.path) == ledger._key
