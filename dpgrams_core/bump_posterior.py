@@ -81,7 +81,8 @@ def expected_places(
 
     ``weak`` numbers them; the others stay where they are.  ``priors`` are the log-standard deviation of the
     spread and the standard deviation of the records in units of an equal share; no two bumps come closer than
-    ``apart``.  The sampler's seed is fixed: the same release gives the same places.
+    ``apart``; one that finds every place taken stays where it is.  The sampler's seed is fixed: the same release gives
+    the same places.
     """
     rng = np.random.default_rng(0)
     grid = _Map(surface, reference_spread)
@@ -109,13 +110,14 @@ def expected_places(
             log_weight = 0.5 * pull**2 / information + prior
             near = blocked | grid.too_near(at[:, rest], apart)
             log_weight = np.where(near[:, None], -np.inf, log_weight).reshape(CHAINS, -1)
-            chosen = _draw(log_weight, rng.random(CHAINS))
-            number, at[:, j] = grid.place(chosen)
-            wide[:, j] = grid.spreads[number]
-            certain = information[0, number].reshape(CHAINS)
-            drawn = pull.reshape(CHAINS, -1)[np.arange(CHAINS), chosen] / certain
-            drawn += rng.standard_normal(CHAINS) / np.sqrt(certain)
-            mass[:, j] = np.clip(drawn, 0.02 * share, 5 * share)
+            uniform, normal = rng.random(CHAINS), rng.standard_normal(CHAINS)
+            free = np.flatnonzero(np.isfinite(log_weight).any(axis=1))  # chains in which the others leave it a place
+            chosen = _draw(log_weight[free], uniform[free])
+            number, at[free, j] = grid.place(chosen)
+            wide[free, j] = grid.spreads[number]
+            certain = information[0, number].reshape(len(free))
+            drawn = pull.reshape(CHAINS, -1)[free, chosen] / certain + normal[free] / np.sqrt(certain)
+            mass[free, j] = np.clip(drawn, 0.02 * share, 5 * share)
         if sweep >= BURN_IN:
             samples.append(at.copy())
     matched = _matched(np.concatenate(samples), centres[weak])
@@ -126,7 +128,8 @@ def _draw(log_weight: Array, uniform: Array) -> Array:
     """One number per row, with probability proportional to exp(log_weight)."""
     weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
     total = np.cumsum(weight, axis=1)
-    return np.array([np.searchsorted(row, u * row[-1], side="right") for row, u in zip(total, uniform, strict=True)])
+    found = [np.searchsorted(row, u * row[-1], side="right") for row, u in zip(total, uniform, strict=True)]
+    return np.array(found, dtype=int)
 
 
 def _matched(samples: Array, start: Array) -> Array:

@@ -62,7 +62,10 @@ def detection_threshold(surface: ReleasedSurface) -> float:
 
 
 def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: float) -> Bumps:
-    """``count`` bumps, or all that stand above the noise when the count is unknown (at most ``MOST``)."""
+    """``count`` bumps, or all that stand above the noise when the count is unknown (at most ``MOST``).
+
+    There are fewer than ``count`` where the box has no place left for one more at this bandwidth.
+    """
     d = surface.dimension
     limit = MOST if count is None else count
     threshold = detection_threshold(surface) if count is None else -np.inf
@@ -70,7 +73,7 @@ def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: fl
     search = _Search(surface, reference_spread)
     for _ in range(limit):
         height, place, spread = search.best(centres, spreads, records, apart=count is not None)
-        if height < threshold:
+        if not height > threshold:
             break
         centres = np.concatenate([centres, place[None]])
         spreads = np.append(spreads, max(spread, 0.25 * reference_spread))
@@ -136,7 +139,8 @@ class _Search:
         """The highest place once the bumps found so far are taken away: height in noise units, place, spread.
 
         ``apart`` keeps a new bump 1.5 bandwidths from the others: with a known number of modes each bump must be
-        a mode of its own, and closer ones have no two peaks at this bandwidth.
+        a mode of its own, and closer ones have no two peaks at this bandwidth.  Where no place is left, the height is
+        minus infinity.
         """
         found = (-np.inf, self.nodes[0], 0.0)
         h, d = self.surface.bandwidth, self.surface.dimension

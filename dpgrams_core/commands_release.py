@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.composition import exact_amount
-from dpgrams_core.privacy.ledger import BLIND_SPOT, Charge, Ledger
+from dpgrams_core.privacy.ledger import BLIND_SPOT, Account, Charge, Ledger
 from dpgrams_core.private_box import plan_range
 from dpgrams_core.recipes import ReleaseRecord, release_record
 from dpgrams_core.releasing import open_budget, quote, refuse_unproven, release, release_range
@@ -57,7 +58,11 @@ def add_release(commands: Any, options: Sequence[str], number: Callable[[str], A
     command.add_argument("--drop-missing", action="store_true", help="drop rows with a missing or infinite value")
     command.add_argument("--accept-unproven", action="store_true", help="take a guarantee that is not proven")
     command.add_argument("--ledger", help="the ledger's file (otherwise DPGRAMS_LEDGER)")
-    command.add_argument("--cap-epsilon", type=number, help="the cap of this data set, where it has none yet")
+    command.add_argument(
+        "--cap-epsilon",
+        type=number,
+        help="instead of DPGRAMS_CAP_EPSILON; a data set keeps the cap of its first release, later only a lower counts",
+    )
     command.add_argument("--cap-delta", type=number)
     command.add_argument("--json", action="store_true", help="machine-readable output")
     for name in options:
@@ -71,13 +76,11 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
     table = read_table(arguments.file, limits=Limits.of_owner())
     names = picked_names(table, columns, arguments.response)
     bounds = parsed_bounds(names, arguments.box)
-    ledger = Ledger(arguments.ledger or settings.ledger)
-    account = open_budget(
-        table,
-        ledger,
-        cap_epsilon=settings.cap_epsilon if arguments.cap_epsilon is None else arguments.cap_epsilon,
-        cap_delta=settings.cap_delta if arguments.cap_delta is None else arguments.cap_delta,
-    )
+    caps = {
+        "cap_epsilon": settings.cap_epsilon if arguments.cap_epsilon is None else arguments.cap_epsilon,
+        "cap_delta": settings.cap_delta if arguments.cap_delta is None else arguments.cap_delta,
+    }
+    ledger = Ledger(arguments.ledger or settings.ledger, **caps)
     # Bounds still to be bought do not change the price: every box is scaled to the same one. So all that can be
     # refused is refused before the first of them is paid for.
     trial = loaded(table, arguments, columns, {name: pair or (0.0, 1.0) for name, pair in bounds.items()})
@@ -89,7 +92,11 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
         plan_range(trial.n, arguments.box_epsilon, arguments.box_delta)
     prices = [(offer.epsilon, offer.delta)] + [(arguments.box_epsilon, arguments.box_delta)] * len(bought)
     together = [float(sum(map(exact_amount, part))) for part in zip(*prices, strict=True)]
-    ledger.check_room(account.account, epsilon=together[0], delta=together[1])
+    account = ledger.account_of(table.content)
+    if ledger.is_open(account):
+        say_caps_in_force(arguments, ledger.account(account))
+    ledger.check_room(account, epsilon=together[0], delta=together[1])
+    open_budget(table, ledger, **caps)  # last of all: a cap that comes with a refused release is not kept
     box = {
         name: bought_bounds(table, name, ledger, arguments, settings) if pair is None else pair
         for name, pair in bounds.items()
@@ -106,10 +113,28 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
     return json_text(_fields(shown, ledger) | {"kept": paid.kept}) if arguments.json else _text(shown, ledger)
 
 
+def say_caps_in_force(arguments: argparse.Namespace, account: Account) -> None:
+    """Say on standard error which given caps are not in force: a data set keeps the lower one that it was opened with.
+
+    It is said before anything is refused for want of room, so that nobody wonders about the cap in that sentence.
+    """
+    for name, given, cap in (
+        ("--cap-epsilon", arguments.cap_epsilon, account.cap_epsilon),
+        ("--cap-delta", arguments.cap_delta, account.cap_delta),
+    ):
+        if given is not None and given != cap:
+            print(
+                f"note: the data set was opened with a cap of {cap:g} and keeps it; {name} {given:g} has no effect.",
+                file=sys.stderr,
+            )
+
+
 def kept_command(arguments: argparse.Namespace) -> str:
     """``kept``: what was released from a file earlier; nothing is drawn and nothing is charged."""
     table = read_table(arguments.file, limits=Limits.of_owner())
-    ledger = Ledger(arguments.ledger or read_settings().ledger)
+    settings = read_settings()
+    place = arguments.ledger or settings.ledger
+    ledger = Ledger(place, cap_epsilon=settings.cap_epsilon, cap_delta=settings.cap_delta)
     kept = read_kept(ledger, ledger.account_of(table.content))
     releases = [
         Shown(charge, found.record, found.statements, f"Paid for on {charge.at[:10]}; showing it again costs nothing.")
@@ -189,7 +214,7 @@ def _text(shown: Shown, ledger: Ledger) -> str:
     guarantee, account = record.guarantee, ledger.account(charge.account)
     what = "curve" if record.what == "curve" else "modes"
     lines = [f"{METHODS[record.method].title} (release, no seed)", "", f"{what}: {', '.join(record.columns)}"]
-    lines += ["  " + "  ".join(f"{value:12.6g}" for value in row) for row in record.rows]
+    lines += ["  " + "  ".join(f"{value:12.6g}" for value in row) for row in record.rows] or ["  none"]
     box = zip(record.columns, record.box, strict=True)
     lines += ["", "box: " + ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in box)]
     lines += ["", f"guarantee: {guarantee.status}"]
@@ -222,6 +247,8 @@ def _fields(shown: Shown, ledger: Ledger) -> dict[str, Any]:
             "basic_epsilon": account.totals.basic_epsilon,
             "tight_epsilon": account.totals.tight_epsilon,
             "total_delta": account.totals.delta,
+            "cap_epsilon": account.cap_epsilon,
+            "cap_delta": account.cap_delta,
             "left_epsilon": account.left_epsilon,
             "left_delta": account.left_delta,
         },

@@ -4,6 +4,9 @@ Everything here was drawn and paid for, so it is public: the noisy coefficients,
 facts of the data (columns, box, number of rows).  Arrays are named one by one and the rest is the record of the release
 (recipes.py), so there is no place for a record of the data, a diagnostic or a seed.  It is a NumPy archive without
 pickles, which would run code when they are read.  A later format must read the earlier ones: people have paid for them.
+
+A surface is kept the moment it is drawn, before anything is read off it.  That is done when the archive is opened, by
+the same steps as the first time, so the modes are the same.  Format 1 had surfaces with what was read off them.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,8 @@ import numpy as np
 from dpgrams_core.checks import box_of, finite, positive, whole
 from dpgrams_core.datasets.upload import OwnData
 from dpgrams_core.errors import DataError
-from dpgrams_core.methods import METHODS
+from dpgrams_core.guarantees import RESPONSE_ONLY
+from dpgrams_core.methods import METHODS, read_off
 from dpgrams_core.privacy.ledger import Charge, Ledger
 from dpgrams_core.recipes import ReleaseRecord, read_record, record_fields, release_record
 from dpgrams_core.results import Dataset, Release
@@ -28,9 +32,8 @@ from dpgrams_core.specs import make_spec
 from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
-FORMAT = 1
+FORMAT = 2
 _DIMENSIONS = {"modes": 2, "anchors": 2, "trajectories": 3, "curve": 2, "significance": 1, "branches": 1}
-_PATHS = ("anchors", "trajectories")
 _SURFACES: dict[str, type[ReleasedSurface] | type[ReleasedSketch]] = {
     kind.kind: kind for kind in (ReleasedSurface, ReleasedSketch)
 }
@@ -71,9 +74,7 @@ class Kept:
 def pack_release(release: Release, data: Dataset) -> bytes:
     """A release of private data as one archive that needs nothing else to be shown again.
 
-    Of the data it takes n, the columns, both boxes and how many rows were dropped, all of which are public.  The paths
-    of DP-PMS are left out: they start at predictors, which it takes as public, and which are values of records all the
-    same.
+    Of the data it takes n, the columns, both boxes and how many rows were dropped, all of which are public.
 
     Raises
     ------
@@ -90,16 +91,10 @@ def pack_release(release: Release, data: Dataset) -> bytes:
     (True, 500)
     """
     surface = release.surface
-    record = release_record(release, data)
-    left_out = _PATHS if record.what == "curve" and surface is None else ()
-    arrays = {
-        name: getattr(release, name)
-        for name in _DIMENSIONS
-        if name not in left_out and getattr(release, name) is not None
-    }
+    arrays = {name: getattr(release, name) for name in _DIMENSIONS if getattr(release, name) is not None}
     facts: dict[str, Any] = {
         "what": "release",
-        "record": record_fields(record),
+        "record": record_fields(release_record(release, data)),
         "dropped_rows": data.dropped_rows if isinstance(data, OwnData) else 0,
         "statements": data.statements if isinstance(data, OwnData) else (),
         "surface": None,
@@ -195,6 +190,8 @@ def _release(facts: dict[str, Any], arrays: dict[str, Array]) -> KeptRelease:
     if facts["what"] != "release":
         raise ValueError("not a release")
     record = read_record(facts["record"])
+    if record.method == "dp_pms":  # format 1 called its neighbours replace-one, which promises too much
+        record = replace(record, guarantee=replace(record.guarantee, neighbours=RESPONSE_ONLY))
     columns = len(record.columns)
     rows: dict[str, Any] = {
         name: _checked(arrays[name], number, columns) for name, number in _DIMENSIONS.items() if name in arrays
@@ -202,22 +199,36 @@ def _release(facts: dict[str, Any], arrays: dict[str, Array]) -> KeptRelease:
     shown = rows["modes" if "curve" not in rows else "curve"]
     if any(len(rows[name]) != len(shown) for name in ("significance", "branches") if name in rows):
         raise ValueError("rows that do not fit together")
+    box = _box(arrays["box"], columns)
+    release = Release(
+        method=record.method,
+        spec=make_spec(METHODS[record.method].spec, dict(record.settings)),
+        events=record.events,
+        guarantee=record.guarantee,
+        noise_scale=record.noise_scale,
+        surface=_surface(facts["surface"], arrays, columns),
+        door="release",
+        **rows,
+    )
+    if release.unread:
+        release = read_off(release, box)
+        record = replace(record, rows=_user_rows(release, box, np.array(record.box)))
     return KeptRelease(
-        release=Release(
-            method=record.method,
-            spec=make_spec(METHODS[record.method].spec, dict(record.settings)),
-            events=record.events,
-            guarantee=record.guarantee,
-            noise_scale=record.noise_scale,
-            surface=_surface(facts["surface"], arrays, columns),
-            door="release",
-            **rows,
-        ),
+        release=release,
         record=record,
-        box=_box(arrays["box"], columns),
+        box=box,
         dropped_rows=whole("dropped_rows", facts["dropped_rows"], 0),
         statements=tuple(str(sentence) for sentence in facts["statements"]),
     )
+
+
+def _user_rows(release: Release, box: Array, user_box: Array) -> tuple[tuple[float, ...], ...]:
+    """What is read off a release in the user's units, as ``OwnData`` makes them of those that the method saw."""
+    rows = release.modes if release.curve is None else release.curve
+    if not np.array_equal(box, user_box):  # a data set made by hand has one box
+        share = (rows - box[:, 0]) / (box[:, 1] - box[:, 0])
+        rows = user_box[:, 0] + share * (user_box[:, 1] - user_box[:, 0])
+    return tuple(tuple(row) for row in rows.tolist())
 
 
 def _surface(

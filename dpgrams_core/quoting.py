@@ -1,8 +1,8 @@
 """The price of a release before a record is read: the same n, box and settings, and public points for the records.
 
 What a private method costs depends on n, the box and its settings only.  So its price is found by running the part of
-it that reads records on public points.  That also meets every refusal that the release itself would meet, before
-anything is charged.
+it that reads records on public points.  That also meets every refusal that the draw itself would meet, before anything
+is charged.  What is read off the draw afterwards is left out: a failure there loses nothing (releasing.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.checks import one_of
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.fourier import public_points
+from dpgrams_core.guarantees import ADD_OR_REMOVE, Guarantee
 from dpgrams_core.methods import METHODS, Method
 from dpgrams_core.methods.functional import choose_release_bandwidth
 from dpgrams_core.methods.functional_regression import UNIT_SQUARE
 from dpgrams_core.privacy.events import Event
 from dpgrams_core.privacy.noise import SimulationNoise
-from dpgrams_core.results import Dataset, Guarantee
+from dpgrams_core.results import Dataset
 from dpgrams_core.specs import FunctionalSpec, make_spec
 
 FEW = 64  # public points that stand for any number of records, where a method only adds them up
@@ -79,15 +80,10 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
         events, guarantee = _priced(chosen, spec, Dataset(name="stand-in", kind=data.kind, points=points, box=data.box))
     else:
         events, guarantee = _priced_by_size(method, spec, data.n, tuple(map(tuple, data.box.tolist())))
-    # A claim about adding or removing a record counts twice: replacing is one removed and one added.
-    factor = 1.0 if guarantee.neighbours == "replace-one" else 2.0
-    return Quote(
-        method=method,
-        epsilon=factor * guarantee.epsilon,
-        delta=factor * guarantee.delta,
-        events=events if factor == 1 else (),
-        guarantee=guarantee,
-    )
+    epsilon, delta = guarantee.of_replacement
+    # Events describe what a replacement costs; a claim about adding or removing a record has none of that kind.
+    described = events if guarantee.neighbours != ADD_OR_REMOVE else ()
+    return Quote(method=method, epsilon=epsilon, delta=delta, events=described, guarantee=guarantee)
 
 
 def _priced(chosen: Method, spec: Any, stand_in: Dataset) -> tuple[tuple[Event, ...], Guarantee]:

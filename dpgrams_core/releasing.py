@@ -2,8 +2,9 @@
 
 The order is: check and price on a *public stand-in* (quoting.py), so that a wrong setting costs nothing and the price
 is known before a record is read; charge the ledger; draw; compare what ran with what was charged; note that it is
-finished and keep it beside its charge (kept_releases.py).  A crash at any step leaves the ledger at or above what was
-drawn; from the last step on, what was drawn is not lost either.
+finished and keep it beside its charge (kept_releases.py); and only then read off it what its method reads off, and keep
+that as well.  A crash at any step leaves the ledger at or above what was drawn.  From the first keeping on, what was
+drawn is not lost either: reading may take minutes, be killed or fail, and is then done when it is opened again.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from dpgrams_core.datasets.table_reader import Table
 from dpgrams_core.datasets.upload import OwnData, picked_names, picked_rows
 from dpgrams_core.errors import BudgetError, DataError, PrivacyLeakWarning, SpecError
 from dpgrams_core.kept_releases import pack_bounds, pack_release
-from dpgrams_core.methods import METHODS, run
+from dpgrams_core.methods import METHODS, draw, read_off
 from dpgrams_core.privacy.ledger import Account, Charge, Ledger
 from dpgrams_core.privacy.noise import ReleaseNoise
 from dpgrams_core.private_box import PrivateRange, plan_range, private_range
 from dpgrams_core.quoting import Quote, quote, refuse_unproven
 from dpgrams_core.results import Dataset, Release
-from dpgrams_core.settings import DEFAULT_CAP_DELTA, DEFAULT_CAP_EPSILON
+from dpgrams_core.settings import read_settings
 
 __all__ = [
     "PaidRange",
@@ -41,7 +42,10 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class PaidRelease:
-    """A release, the charge that it was paid with, and whether it is kept there."""
+    """A release, the charge that it was paid with, and whether it is kept there.
+
+    Where something failed while it was read, the release has its surface and nothing else (``release.unread``).
+    """
 
     release: Release
     charge: Charge
@@ -61,13 +65,11 @@ def open_budget(
     data: Dataset | Table,
     ledger: Ledger,
     *,
-    cap_epsilon: float = DEFAULT_CAP_EPSILON,
-    cap_delta: float = DEFAULT_CAP_DELTA,
+    cap_epsilon: float | None = None,
+    cap_delta: float | None = None,
 ) -> Account:
-    """The account of a data set; the first call opens it and sets its cap, which then stays."""
-    account = ledger.account_of(_content(data))
-    ledger.open_account(account, cap_epsilon=cap_epsilon, cap_delta=cap_delta)
-    return ledger.account(account)
+    """The account of a data set; the first call opens it and sets its cap, by default that of the settings."""
+    return ledger.account(_opened(data, ledger, cap_epsilon, cap_delta))
 
 
 def release(
@@ -79,7 +81,7 @@ def release(
     ----------
     method : a key of ``METHODS`` that has privacy.
     data : with ``private=True``, from ``load_table`` or one's own.
-    ledger : where the data set's account is; one is opened with the default cap where there is none.
+    ledger : where the data set's account is; where there is none, one is opened with the cap of the settings.
     accept_unproven : take a method whose guarantee is not proven, too. Its claimed ε is charged and marked.
     keep : write what is released beside its charge, so that ``kept_releases.read_kept`` finds it again. Where that
         fails, the release is given all the same, with ``kept=False``.
@@ -116,17 +118,21 @@ def release(
         offer.events,
         epsilon=offer.epsilon,
         delta=offer.delta,
-        status=offer.guarantee.status,
+        status=offer.guarantee.ledger_status,
         description=METHODS[method].title + columns,
     )
     if offer.guarantee.status == "proven":
-        result = run(method, data, **options)
+        drawn = draw(method, data, **options)
     else:
         with warnings.catch_warnings():  # refused above unless it was accepted
             warnings.simplefilter("ignore", PrivacyLeakWarning)
-            result = run(method, data, **options)
-    _check_paid(result, offer)
-    kept = _finished(ledger, charge, lambda: pack_release(result, data), keep)
+            drawn = draw(method, data, **options)
+    _check_paid(drawn, offer)
+    kept = _finished(ledger, charge, lambda: pack_release(drawn, data), keep)
+    result = read_off(drawn, data.box)
+    if kept and not result.unread:  # so that it is there at once, and the same under a later version that reads better
+        with suppress(Exception):  # then it is read again when it is opened
+            ledger.keep(charge, pack_release(result, data), instead=True)
     return PaidRelease(release=result, charge=charge, kept=kept)
 
 
@@ -148,9 +154,10 @@ def _finished(ledger: Ledger, charge: Charge, pack: Callable[[], bytes], keep: b
 
 def _check_paid(result: Release, offer: Quote) -> None:
     """What ran must be what was priced; otherwise it is withheld, and its charge stays."""
-    got, promised = result.guarantee, offer.guarantee
-    same = (got.epsilon, got.delta, got.status) == (promised.epsilon, promised.delta, promised.status)
-    if not same or (offer.events and result.events != offer.events):
+    got, promised = (
+        (item.epsilon, item.delta, item.status, item.neighbours) for item in (result.guarantee, offer.guarantee)
+    )
+    if got != promised or (offer.events and result.events != offer.events):
         raise RuntimeError("what ran is not what was charged; this is a bug, and the result is withheld")
 
 
@@ -181,10 +188,17 @@ def release_range(
     return PaidRange(found=found, charge=charge, kept=kept)
 
 
-def _opened(data: Dataset | Table, ledger: Ledger) -> str:
-    """The name of the data's account, opened with the default cap where there is none yet."""
+def _opened(
+    data: Dataset | Table, ledger: Ledger, cap_epsilon: float | None = None, cap_delta: float | None = None
+) -> str:
+    """The name of the data's account, opened where there is none yet, by default with the cap of the settings."""
+    settings = read_settings()
     account = ledger.account_of(_content(data))
-    ledger.open_account(account, cap_epsilon=DEFAULT_CAP_EPSILON, cap_delta=DEFAULT_CAP_DELTA)
+    ledger.open_account(
+        account,
+        cap_epsilon=settings.cap_epsilon if cap_epsilon is None else cap_epsilon,
+        cap_delta=settings.cap_delta if cap_delta is None else cap_delta,
+    )
     return account
 
 

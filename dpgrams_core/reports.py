@@ -19,6 +19,7 @@ from plotly.offline import get_plotlyjs
 
 from dpgrams_core.figures.style import PRIVATE, Chart, short
 from dpgrams_core.fingerprint import engine_fingerprint
+from dpgrams_core.guarantees import NEIGHBOURS, RESPONSE_ONLY
 from dpgrams_core.privacy.ledger import BLIND_SPOT, Account, Charge
 from dpgrams_core.privacy.meaning import belief, one_in, percent, tiny
 from dpgrams_core.results import Guarantee
@@ -128,7 +129,9 @@ def stakeholder_report(
 
 
 RELEASE_ORIGIN = "One release of private data, with fresh randomness and without a seed."
+ONE_ROW = "One row is protected: a person with k rows has k times the ε, and a δ that grows faster still."
 _NOT_COVERED = (
+    ONE_ROW,
     "That nobody learns about a person from the records of others: a true pattern of the group stays a pattern.",
     "Other releases of the same data: what they cost adds up.",
     "The settings, the box and the number of records, which are treated as public.",
@@ -166,24 +169,24 @@ def guarantee_words(guarantee: Guarantee) -> tuple[str, ...]:
         return ("No privacy: the result was computed from the records as they are.", *guarantee.caveats)
     head = (
         f"{_STATUS[guarantee.status]}. ε = {short(guarantee.epsilon)}, δ = {tiny(guarantee.delta)}, "
-        f"neighbours: {guarantee.neighbours}."
+        f"neighbours: {guarantee.neighbours} ({NEIGHBOURS[guarantee.neighbours]})."
     )
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    if guarantee.neighbours != "replace-one":
-        # Replacing a record is removing one and adding one: group privacy for two.
-        epsilon, delta = 2 * epsilon, min((1 + math.exp(min(epsilon, 700.0))) * delta, 1 - 1e-9)
-    after = belief(0.5, epsilon, delta)
+    after = belief(0.5, *guarantee.of_replacement)
     subject = "Someone" if guarantee.status == "proven" else "If the claim holds, someone"
+    what, known, end = "a record is", "all other records", "."
+    if guarantee.neighbours == RESPONSE_ONLY:
+        what, known = "the response of a record is", "all other records and every predictor"
+        end = ". Predictors are not protected."
     risk = (
-        f"{subject} who was 50% sure that a record is A and not B can become at most {percent(after.most)} sure once "
-        "the result is out, even knowing all other records"
+        f"{subject} who was 50% sure that {what} A and not B can become at most {percent(after.most)} sure once the "
+        f"result is out, even knowing {known}"
     )
     if after.chance_above > 0:
         risk += (
             f" (δ leaves room for exceptions: a chance of at most {one_in(after.chance_above)} to become more than a "
             "point surer)"
         )
-    return (head, risk + ".", guarantee.statement, *guarantee.caveats)
+    return (head, risk + end, guarantee.statement, *guarantee.caveats)
 
 
 def file_stem(text: str) -> str:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from dpgrams_core.checks import box_of
 from dpgrams_core.errors import DataError
+from dpgrams_core.guarantees import STATUSES, Guarantee
 from dpgrams_core.representations import Representation
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface
 
-STATUSES = ("proven", "as published", "nominal", "none")
+__all__ = [
+    "STATUSES",
+    "AuditResult",
+    "AuditTest",
+    "ConditionalTruth",
+    "Dataset",
+    "Diagnostics",
+    "Guarantee",
+    "Release",
+    "frozen_array",
+]
 
 
 def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
@@ -122,32 +133,6 @@ class Dataset:
         return self.points[:, number]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Guarantee:
-    """The guarantee that a result really has."""
-
-    epsilon: float
-    delta: float
-    status: str
-    statement: str
-    neighbours: str = "replace-one"
-    caveats: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise ValueError(f"unknown status {self.status!r}")
-
-    def without_public_bandwidth(self, rule: str) -> Guarantee:
-        """The same result when its bandwidth was read off the records: no proof covers that, so ε is nominal."""
-        caveat = (
-            f"The bandwidth comes from the records ({rule}) and is not paid for: only for public or synthetic data."
-        )
-        statement = self.statement
-        if self.status != "nominal":
-            statement = "ε is nominal: its argument needs a public bandwidth, and this one was read off the records."
-        return replace(self, status="nominal", statement=statement, caveats=(*self.caveats, caveat))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Diagnostics:
     """What is *not* private: for simulations and public data only, never part of a download."""
@@ -199,6 +184,12 @@ class Release:
                 object.__setattr__(self, name, frozen_array(value))
         if self.branches is not None:
             object.__setattr__(self, "branches", frozen_array(self.branches, int))
+
+    @property
+    def unread(self) -> bool:
+        """Whether a surface was drawn and nothing is read off it: not even that nothing stands above the noise."""
+        nothing = self.curve is None and self.significance is None and len(self.modes) == 0
+        return self.surface is not None and nothing
 
     @property
     def diagnostics(self) -> Diagnostics:

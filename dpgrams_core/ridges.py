@@ -50,7 +50,8 @@ def trace_ridges(surface: ReleasedSurface, x: Array) -> list[Ridge]:
 
 def _peaks_in_y(surface: ReleasedSurface, x: Array) -> _Peaks:
     low, high = surface.box[1]
-    y = np.linspace(low, high, int(np.ceil((high - low) / surface.bandwidth * NODES_PER_BANDWIDTH)) + 1)
+    steps = int(np.ceil((high - low) / surface.bandwidth * NODES_PER_BANDWIDTH))
+    y = np.linspace(low, high, max(2, steps) + 1)  # a peak needs a place on either side, however wide the kernel
     heights = surface.grid([x, y]) / surface.noise_grid([x, y])
     inner = heights[:, 1:-1]
     column, row = np.nonzero((inner > heights[:, :-2]) & (inner >= heights[:, 2:]))

@@ -2,12 +2,16 @@
 
 DPGRAMS_LEDGER          where the budget ledger is; default ~/.dpgrams/ledger.sqlite3
 DPGRAMS_UPLOADS         on or off (a public demonstration); default on
-DPGRAMS_CURATOR         on or off: whether the page may show an owner's own records; default on
+DPGRAMS_CURATOR         on or off: whether the page may show records to whoever brought them; default on. Files of
+                        DPGRAMS_DATA are open to every visitor, so their records are shown only where on is written.
 DPGRAMS_KEEP            on or off: whether what is released is kept beside its charge, so that whoever opens the same
                         file again sees it for free; default on. Off keeps nothing new and still shows what was kept.
-DPGRAMS_MAX_UPLOAD_MB   the largest upload; default 200
-DPGRAMS_DATA            a folder whose files may be opened on the server, of any size; default none
-DPGRAMS_CAP_EPSILON     the most ε that is spent on one data set; default 3
+DPGRAMS_MAX_UPLOAD_MB   the largest upload; default 200. More is refused until Streamlit takes more, too: start it with
+                        --server.maxUploadSize.
+DPGRAMS_DATA            a folder whose files may be opened on the server, of any size; default none. Only the columns
+                        that are picked must fit into memory.
+DPGRAMS_CAP_EPSILON     the most ε that is spent on one data set; default 3. A lowered one counts at once, a raised one
+                        for data sets that are opened from then on: each keeps the cap that it was opened with.
 DPGRAMS_CAP_DELTA       the most δ; default 1e-4
 """
 
@@ -32,6 +36,7 @@ class Settings:
     ledger: Path
     uploads: bool = True
     curator: bool = True
+    curator_of_folder: bool = False
     keep: bool = True
     max_upload_bytes: int = 200_000_000
     data_folder: Path | None = None
@@ -53,6 +58,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         ledger=Path(given.get("DPGRAMS_LEDGER", "").strip() or "~/.dpgrams/ledger.sqlite3").expanduser(),
         uploads=_on(given, "DPGRAMS_UPLOADS"),
         curator=_on(given, "DPGRAMS_CURATOR"),
+        curator_of_folder=_on(given, "DPGRAMS_CURATOR", default="off"),
         keep=_on(given, "DPGRAMS_KEEP"),
         max_upload_bytes=int(positive("DPGRAMS_MAX_UPLOAD_MB", _number(given, "DPGRAMS_MAX_UPLOAD_MB", 200)) * 1e6),
         data_folder=Path(folder).expanduser().resolve() if folder else None,
@@ -61,8 +67,8 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     )
 
 
-def _on(given: Mapping[str, str], name: str) -> bool:
-    wish = given.get(name, "").strip().lower() or "on"
+def _on(given: Mapping[str, str], name: str, default: str = "on") -> bool:
+    wish = given.get(name, "").strip().lower() or default
     if wish not in ("on", "off"):
         raise SpecError(name, wish, "it must be on or off")
     return wish == "on"

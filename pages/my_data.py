@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dpgrams_core.datasets.table_reader import Table
 from dpgrams_core.errors import BudgetError, DataError, SpecError
@@ -11,7 +12,7 @@ from dpgrams_core.privacy.ledger import Account, Ledger
 from dpgrams_core.releasing import open_budget
 from dpgrams_core.settings import Settings, read_settings
 from pages._ui import frame, state
-from pages._ui.my_data_budget import offered, plan_controls, price_and_release, trial
+from pages._ui.my_data_budget import offered, plan_controls, price_and_release, start_controls, trial
 from pages._ui.my_data_columns import columns_step, columns_title
 from pages._ui.my_data_curator import banner, curator_view
 from pages._ui.my_data_file import file_step, file_title
@@ -33,20 +34,16 @@ def progress(current: int) -> None:
     st.html(f'<ol class="steps" aria-label="Steps">{"".join(items)}</ol>')
 
 
-def answer(mine: Own, account: Account | None, request: Request | None) -> str:
-    """The state of things in one large sentence."""
-    if mine.sales:
-        return frame.answer(answer_of(mine.sales[-1]))
+def before_release(mine: Own, account: Account | None, request: Request | None) -> str:
+    """The state of things in one large sentence, while nothing is released."""
     if mine.table is None or account is None:
-        return frame.answer(
-            "Your file stays on this server, in memory. <b>Nothing about it is shown until you release.</b>"
-        )
+        return "Your file stays on this server, in memory. <b>Nothing about it is shown until you release.</b>"
     if request is None:
-        return frame.answer(
+        return (
             f"{mine.table.n_rows:,} rows are read. <b>Nothing about them is shown until you release</b>; pick columns "
             "and say what their bounds are."
         )
-    return frame.answer(
+    return (
         f"Ready: of this file’s budget <b>ε = {short(account.left_epsilon)}</b> is left. "
         "<b>Nothing is drawn from your records until you press Release.</b>"
     )
@@ -70,10 +67,16 @@ def chosen_sale(mine: Own) -> Sale:
     return mine.sales[number - 1]
 
 
-def view_switch() -> bool:
+def view_switch(mine: Own) -> bool:
     """Whether the curator's view is on; it is off at first and may be switched off for good."""
-    if not curator_allowed():
-        st.caption("Public view: only what may leave the building.")
+    if not curator_allowed(mine.source):
+        words = "Public view: only what may leave the building."
+        if mine.source == "local" and not frame.presenting() and read_settings().curator:
+            words += (
+                " Everyone who reaches this page can open this file, so its records are shown only where the owner of "
+                "the server sets DPGRAMS_CURATOR=on."
+            )
+        st.caption(words)
         return False
     view = st.segmented_control(
         "View",
@@ -86,20 +89,22 @@ def view_switch() -> bool:
     return view == "curator"
 
 
-def say(mine: Own, account: Account, text: str) -> None:
-    """Step 4: the release that is shown, publicly and, if wished, for the curator."""
+def say(mine: Own, account: Account, first: DeltaGenerator) -> None:
+    """Step 4: the release that is shown, publicly and, if wished, for the curator; ``first`` is for its answer."""
     st.subheader("4 · What you can say now")
-    curator = view_switch()
+    curator = view_switch(mine)
     if curator:
         banner()
     sale = chosen_sale(mine)
+    with first:
+        frame.answer(answer_of(sale))
     if sale.earlier:
         st.info(
             f"Release {sale.number} of {sale.date} was paid for earlier and is shown again; it costs nothing. For "
             "another one open step 2.",
             icon=":material/history:",
         )
-    results(mine, sale, account, text)
+    results(mine, sale, account)
     if curator:
         try:
             curator_view(mine, sale)
@@ -127,7 +132,7 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
         with steps:
             progress(1)
         with first:
-            answer(mine, None, None)
+            frame.answer(before_release(mine, None, None))
         return
     account = ledger.account(account_name(mine, mine.table, settings, ledger))
     mine.restore(mine.table, ledger, account.account)
@@ -148,10 +153,11 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
                 trial_slot = st.container(border=True, key="own_trial_box")
     with steps:
         progress(4 if sold else 2 if request is None else 3)
-    with first:
-        text = answer(mine, account, request)
     if sold:
-        say(mine, account, text)
+        say(mine, account, first)
+    else:
+        with first:
+            frame.answer(before_release(mine, account, request))
     ledger_view(ledger, account, mine.not_shown)
     if trial_slot is not None:
         with trial_slot:
@@ -160,6 +166,7 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
 
 frame.open_page(QUESTION, "pages/my_data.py")
 st.html(frame.ASSETS / "my_data.css")
+start_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
 try:

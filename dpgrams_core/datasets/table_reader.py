@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from dpgrams_core.content import content_digest
+from dpgrams_core.datasets.file_access import LocalFile, reading
 from dpgrams_core.errors import DataError
 
 MEGABYTE = 1_000_000
@@ -48,12 +49,12 @@ class Limits:
 
     max_bytes: int | None = 200 * MEGABYTE
     max_rows: int | None = 5_000_000
-    max_numbers: int | None = 50_000_000
+    max_numbers: int | None = 20_000_000  # 160 MB, for as long as the session has the file
     max_columns: int = 1_000
 
     @classmethod
     def of_owner(cls) -> Limits:
-        """For a file on the owner's own machine: any size that its memory holds."""
+        """For a file on the owner's own machine: any size, since only the columns that are picked are held."""
         return cls(max_bytes=None, max_rows=None, max_numbers=None)
 
 
@@ -69,8 +70,9 @@ class Column:
 class Table:
     """A file as read. Its public facts are what it prints; the numbers stay inside.
 
-    ``values`` has one array (n,) for each numeric column, NaN where a cell is missing.  ``content`` is a digest of
-    all of them, for the ledger: the same for any order of rows and columns (see content.py).
+    ``values`` has one array (n,) for each numeric column, NaN where a cell is missing; it is empty for a file on this
+    machine, whose columns are read again when they are picked.  ``content`` is a digest of all of them, for the ledger:
+    the same for any order of rows and columns (see content.py).
     """
 
     columns: tuple[Column, ...]
@@ -78,6 +80,13 @@ class Table:
     notes: tuple[str, ...] = ()
     values: dict[str, np.ndarray] = field(repr=False)
     content: bytes = field(repr=False)
+    read_again: Callable[[Sequence[str]], list[np.ndarray]] | None = field(default=None, repr=False)
+
+    def numbers(self, names: Sequence[str]) -> list[np.ndarray]:
+        """The numeric columns of these names, read-only; of a local file they must fit into memory."""
+        if self.read_again is not None:
+            return self.read_again(names)
+        return [self.values[name] for name in names]
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -111,25 +120,17 @@ def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: L
     (20, ('age',), ('The columns are separated by semicolons.',))
     """
     limits = Limits() if limits is None else limits
-    try:
+    with reading():
         if isinstance(source, bytes):
             return _read(io.BytesIO(source), len(source), name, limits)
         path = Path(source)
         if not path.is_file():
             raise DataError("There is no such file. Check the name and the folder.")
         with path.open("rb") as file:
-            return _read(file, path.stat().st_size, path.name, limits)
-    except DataError:
-        raise
-    except OSError:
-        raise DataError("The file could not be opened. Check that it is a file and may be read.") from None
-    except MemoryError:
-        raise DataError("The file does not fit into memory. Save fewer rows or columns and try again.") from None
-    except Exception:  # a parser's own error may quote the file; it must not travel on
-        raise DataError("The file could not be read. Save it again as CSV (UTF-8) or Parquet.") from None
+            return _read(file, path.stat().st_size, path.name, limits, LocalFile(path, file))
 
 
-def _read(file: BinaryIO, size: int, name: str, limits: Limits) -> Table:
+def _read(file: BinaryIO, size: int, name: str, limits: Limits, local: LocalFile | None = None) -> Table:
     from dpgrams_core.datasets.csv_reader import read_csv
     from dpgrams_core.datasets.parquet_reader import read_parquet
 
@@ -146,22 +147,27 @@ def _read(file: BinaryIO, size: int, name: str, limits: Limits) -> Table:
     if start.startswith(b"PAR1"):
         if ending in (".csv", ".tsv", ".txt"):
             raise DataError("The file is called a text file but holds Parquet. Rename it to end in .parquet.")
-        return read_parquet(file.getvalue() if isinstance(file, io.BytesIO) else file, limits)
+        return read_parquet(file.getvalue() if isinstance(file, io.BytesIO) else file, limits, local)
     for signature, what, way in _SIGNATURES:
         if start.startswith(signature):
             raise DataError(f"The file {what}, not CSV or Parquet. {way}")
     if ending in (".parquet", ".pq"):
         raise DataError("The file is called Parquet but does not begin like one. Save it again, or choose a CSV file.")
-    return read_csv(file, limits)
+    return read_csv(file, limits, local)
 
 
 def make_table(
-    columns: Sequence[Column], values: dict[str, np.ndarray], n_rows: int, notes: tuple[str, ...] = ()
+    columns: Sequence[Column],
+    values: dict[str, np.ndarray],
+    n_rows: int,
+    notes: tuple[str, ...] = (),
+    content: bytes | None = None,
+    read_again: Callable[[Sequence[str]], list[np.ndarray]] | None = None,
 ) -> Table:
-    """A table once its columns are read, refused where nothing in it can be used."""
+    """A table once its columns are read, refused where nothing in it can be used; the digest where it is known."""
     if n_rows == 0:
         raise DataError("The file has column names but no rows. Choose one with data in it.")
-    if not values:
+    if not any(column.kind == "numeric" for column in columns):
         reasons = [REASONS[column.kind] for column in columns if column.kind in ("commas", "signs", "mixed")]
         if reasons:
             raise DataError(f"No column is numeric: one {reasons[0]}")
@@ -176,8 +182,19 @@ def make_table(
         n_rows=n_rows,
         notes=notes,
         values=values,
-        content=content_digest(list(values.values())),
+        content=content_digest(list(values.values())) if content is None else content,
+        read_again=read_again,
     )
+
+
+def check_size(rows: int, numeric_columns: int, limits: Limits) -> None:
+    """Refuse a table that is too large, as soon as it is known to be."""
+    if limits.max_rows is not None and rows > limits.max_rows:
+        raise DataError(f"The file has more than {limits.max_rows:,} rows. Save fewer rows and choose it again.")
+    if limits.max_numbers is not None and rows * numeric_columns > limits.max_numbers:
+        raise DataError(
+            f"The file has more than {limits.max_numbers:,} numbers. Save only the columns that you need and try again."
+        )
 
 
 # Why a column that is not numeric cannot be picked, after "The column … ".

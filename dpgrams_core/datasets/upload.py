@@ -19,7 +19,8 @@ import numpy as np
 
 from dpgrams_core.checks import SMALLEST, box_of, one_of
 from dpgrams_core.datasets.clusters import BOX_SIDE
-from dpgrams_core.datasets.table_reader import REASONS, Column, Limits, Table, check_names, make_table, read_table
+from dpgrams_core.datasets.frames import table_of_frame
+from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_table
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.results import Dataset, frozen_array
 from dpgrams_core.settings import Settings
@@ -61,7 +62,8 @@ class OwnData(Dataset):
     def statements(self) -> tuple[str, ...]:
         """What is treated as public and what was done to the records, in sentences for the screen."""
         said = [
-            f"Treated as public: the column names, the box, and that there are {self.n:,} rows.",
+            f"Treated as public: the column names, the box, that there are {self.n:,} rows, and whether a picked "
+            "column is constant.",
             "Each column is scaled by its box; values outside the box were moved to its edge.",
         ]
         if self.dropped_rows:
@@ -97,7 +99,8 @@ def load_table(
     response : the response of modal regression; its presence makes this regression data.
     kind : "modes" or "clusters", where there is no response.
     drop_rows_with_missing : drop the rows that have a missing or infinite value in these columns.
-    limits : of the file's size; any size by default, since a path is the user's own machine.
+    limits : of the file's size; any size by default, since a path is the user's own machine. Only the picked columns
+        are held in memory.
 
     Returns
     -------
@@ -125,11 +128,14 @@ def load_table(
     user_box = named_box(names, box)
     points, dropped = picked_rows(table, names, drop_rows_with_missing)
     low, high = user_box.T
-    standard = (points - low) / (high - low) * (2 * BOX_SIDE) - BOX_SIDE
+    points -= low  # in place: the columns may nearly fill the memory
+    points /= high - low
+    points *= 2 * BOX_SIDE
+    points -= BOX_SIDE
     return OwnData(
         name="own data",  # a file's name may tell more than its owner thinks
         kind="regression" if response is not None else kind,
-        points=np.clip(standard, -BOX_SIDE, BOX_SIDE),
+        points=np.clip(points, -BOX_SIDE, BOX_SIDE, out=points),
         box=np.array([(-BOX_SIDE, BOX_SIDE)] * len(names)),
         private=True,
         columns=names,
@@ -146,28 +152,6 @@ def read_upload(content: bytes, name: str, settings: Settings) -> Table:
             "Uploads are switched off here: this is a public demonstration. Run your own copy to use files."
         )
     return read_table(content, name, Limits(max_bytes=settings.max_upload_bytes))
-
-
-def table_of_frame(frame: pd.DataFrame) -> Table:
-    """A table from a pandas frame; the same content has the same digest as its file."""
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        raise DataError("Give the path of a CSV or Parquet file, or a pandas DataFrame.")
-    names = [str(name) for name in frame.columns]
-    check_names(names, Limits())
-    columns, values = [], {}
-    for number, name in enumerate(names):
-        series = frame.iloc[:, number]
-        kind = "text"
-        if pd.api.types.is_integer_dtype(series.dtype) or pd.api.types.is_float_dtype(series.dtype):
-            values[name] = series.to_numpy(dtype=float, na_value=np.nan).copy()
-            kind = "numeric"
-            if np.isnan(values[name]).all():
-                kind = "empty"
-                del values[name]
-        columns.append(Column(name, kind))
-    return make_table(columns, values, len(frame))
 
 
 def picked_names(table: Table, columns: Sequence[str], response: str | None = None) -> tuple[str, ...]:
@@ -225,7 +209,7 @@ def named_box(names: Sequence[str], box: object) -> Array:
 
 def picked_rows(table: Table, names: Sequence[str], drop_rows_with_missing: bool = False) -> tuple[Array, int]:
     """The picked columns as an array (n, d) of finite numbers, and how many rows were dropped for that."""
-    points = np.column_stack([table.values[name] for name in names])
+    points = np.column_stack(table.numbers(names))
     unusable = ~np.isfinite(points).all(axis=1)
     dropped = int(unusable.sum())
     if dropped and not drop_rows_with_missing:
@@ -236,7 +220,8 @@ def picked_rows(table: Table, names: Sequence[str], drop_rows_with_missing: bool
             f"{dropped:,} of {table.n_rows:,} {rows} {what} value in the chosen columns. Choose to drop "
             f"{'it' if dropped == 1 else 'them'} (the number of rows left is treated as public), or correct the file."
         )
-    points = points[~unusable]
+    if dropped:
+        points = points[~unusable]
     if len(points) < LEAST_ROWS:
         left = " left" if dropped else " in the file"
         raise DataError(

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from dpgrams_core.branch_readings import Branches, own_branches
 from dpgrams_core.figures.own_data import (
     EDGE,
     HEIGHT,
@@ -26,22 +27,25 @@ from dpgrams_core.surfaces import ReleasedSurface
 Array = np.ndarray
 
 
-def branches_map(units: Units, release: Release, inner: Array, least: float = 0.0) -> Chart:
-    """A response over a predictor: the released surface, and the branches that stand ``least`` σ above the noise."""
+def branches_map(
+    units: Units, release: Release, inner: Array, least: float = 0.0, smoothed: Branches | None = None
+) -> Chart:
+    """A response over a predictor: the released surface, and the branches that stand ``least`` σ above the noise.
+
+    They are those of the release, or with ``smoothed`` those of the same surface at a larger bandwidth.
+    """
     surface = release.surface
     assert isinstance(surface, ReleasedSurface)
-    assert release.curve is not None
-    assert release.branches is not None
-    assert release.significance is not None
+    found = smoothed or own_branches(release, inner)
+    curve, branches, significance = units.to_user(found.places, surface.box), found.numbers, found.heights
     axes = [np.linspace(low, high, NODES) for low, high in surface.box]
-    heights = surface.grid(axes) / surface.noise_grid(axes)
+    heights = surface.grid(axes, found.width) / surface.noise_grid(axes, found.width)
     x, y = (units.to_user(np.column_stack(axes), surface.box)[:, number] for number in (0, 1))
     figure = go.Figure(heat(units, x, y, heights))
-    curve = units.to_user(release.curve, inner)
-    tops = {int(number): float(release.significance[release.branches == number].max()) for number in release.branches}
-    shown = [number for number, top in sorted(tops.items()) if top >= least]
+    tops = {int(number): float(significance[branches == number].max()) for number in branches}
+    shown = [number for number, top in sorted(tops.items()) if top >= least or least <= 0]
     for number in shown:
-        mine = release.branches == number
+        mine = branches == number
         figure.add_trace(
             go.Scatter(
                 x=curve[mine, 0],
@@ -52,17 +56,19 @@ def branches_map(units: Units, release: Release, inner: Array, least: float = 0.
                 showlegend=number == shown[0],
                 line={"color": "white", "width": 1.5},
                 marker={"size": 7, "color": PRIVATE, "line": {"width": 1, "color": "white"}},
-                customdata=release.significance[mine],
+                customdata=significance[mine],
                 hovertemplate="(%{x:.4g}, %{y:.4g}): %{customdata:.1f} σ above the noise<extra></extra>",
             )
         )
     own_axes(figure, units)
-    kept = np.isin(release.branches, shown)
+    kept = np.isin(branches, shown)
     table = pd.DataFrame(curve[kept], columns=list(units.columns))
-    table.insert(0, "branch", release.branches[kept] + 1, allow_duplicates=True)
-    table.insert(3, "height above the noise, σ", release.significance[kept], allow_duplicates=True)
+    table.insert(0, "branch", branches[kept] + 1, allow_duplicates=True)
+    table.insert(3, "height above the noise, σ", significance[kept], allow_duplicates=True)
     count = f"{len(shown)} branch{'' if len(shown) == 1 else 'es'} of the response over the predictor"
-    sentence = f"{count} on the released surface, coloured in units of its known noise (σ). "
+    times = found.width / surface.bandwidth
+    further = f", smoothed further to {times:.3g} times its bandwidth" if times > 1 else ""
+    sentence = f"{count} on the released surface{further}, coloured in units of its known noise (σ). "
     if shown:
         sentence += f"At their highest they stand {', '.join(f'{tops[number]:.1f}' for number in shown)} σ above it."
     return Chart(plain_layout(figure, HEIGHT), sentence, distinct(table))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.checks import one_of, whole
@@ -15,9 +18,9 @@ from dpgrams_core.methods.baselines import mean_shift
 from dpgrams_core.methods.dp_grams import dp_grams
 from dpgrams_core.methods.dp_grams_c import dp_grams_c
 from dpgrams_core.methods.dp_pms import dp_pms
-from dpgrams_core.methods.functional import functional, release_surface
-from dpgrams_core.methods.functional_c import bare_release, functional_c
-from dpgrams_core.methods.functional_regression import functional_regression, release_joint
+from dpgrams_core.methods.functional import functional, read_modes, release_surface
+from dpgrams_core.methods.functional_c import bare_release, functional_c, read_centres
+from dpgrams_core.methods.functional_regression import functional_regression, read_branches, release_joint
 from dpgrams_core.methods.kmeans import dp_kmeans, kmeans
 from dpgrams_core.methods.lowess import lowess
 from dpgrams_core.methods.mean_shift_c import mean_shift_c
@@ -36,6 +39,7 @@ class Method:
 
     ``bare`` is the part of the function that reads the records, where the rest is post-processing: an audit
     that runs it thousands of times can do without the rest, which never makes two worlds easier to tell apart.
+    ``reading`` is that rest: of a bare release and the box of its data, it makes the whole one.
     """
 
     name: str
@@ -45,13 +49,16 @@ class Method:
     spec: type
     function: Callable[[Dataset, Any, Noise], Release]
     bare: Callable[[Dataset, Any, Noise], Release] | None = None
+    reading: Callable[[Release, np.ndarray], Release] | None = None
 
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("dp_grams", "modes", "DP-GRAMS", True, DPGramsSpec, dp_grams),
-        Method("functional", "modes", "Functional release", True, FunctionalSpec, functional, release_surface),
+        Method(
+            "functional", "modes", "Functional release", True, FunctionalSpec, functional, release_surface, read_modes
+        ),
         Method(
             "functional_regression",
             "regression",
@@ -60,6 +67,7 @@ METHODS: dict[str, Method] = {
             FunctionalRegressionSpec,
             functional_regression,
             release_joint,
+            read_branches,
         ),
         Method("mean_shift", "modes", "Mean shift", False, MeanShiftSpec, mean_shift),
         Method("dp_pms", "regression", "DP-PMS", True, DPPMSSpec, dp_pms),
@@ -67,7 +75,16 @@ METHODS: dict[str, Method] = {
         Method("lowess", "regression", "LOWESS", False, LowessSpec, lowess),
         Method("mean_shift_c", "clusters", "Mean shift", False, MeanShiftCSpec, mean_shift_c),
         Method("dp_grams_c", "clusters", "DP-GRAMS-C", True, DPGramsCSpec, dp_grams_c),
-        Method("functional_c", "clusters", "Functional release", True, FunctionalCSpec, functional_c, bare_release),
+        Method(
+            "functional_c",
+            "clusters",
+            "Functional release",
+            True,
+            FunctionalCSpec,
+            functional_c,
+            bare_release,
+            read_centres,
+        ),
         Method("kmeans", "clusters", "k-means", False, KMeansSpec, kmeans),
         Method("dp_kmeans", "clusters", "DP-k-means", True, DPKMeansSpec, dp_kmeans),
     )
@@ -109,28 +126,57 @@ def run(method: str, data: Dataset, *, seed: int | None = None, **options: Any) 
     >>> release.door, release.seed, release.guarantee.status
     ('release', None, 'proven')
     """
-    chosen = METHODS[one_of("method", method, METHODS)]
-    if data.kind != chosen.kind:
-        raise SpecError("method", method, f"it works on {chosen.kind} data, and {data.name} holds {data.kind} data")
-    spec: Any = make_spec(chosen.spec, options)
+    chosen, spec = _asked(method, data, options)
     if data.private:
-        return _release(chosen, data, spec, seed)
+        if seed is not None:
+            raise SpecError("seed", seed, "the data are private, and a release has no seed; leave it out")
+        return read_off(_drawn(chosen, data, spec), data.box)
     number = fresh_seed() if seed is None else whole("seed", seed, 0)
     release = chosen.function(data, spec, SimulationNoise(number))
     return replace(release, seed=number)
 
 
-def _release(chosen: Method, data: Dataset, spec: Any, seed: int | None) -> Release:
-    """The release door: refusals and warnings first, then one run whose result holds only what may leave."""
-    if seed is not None:
-        raise SpecError("seed", seed, "the data are private, and a release has no seed; leave it out")
+def draw(method: str, data: Dataset, **options: Any) -> Release:
+    """What a release of private data draws, with nothing read off it yet where that can wait.
+
+    ``read_off`` of it is what ``run`` gives.  Between the two it can be kept.
+    """
+    chosen, spec = _asked(method, data, options)
+    return _drawn(chosen, data, spec)
+
+
+def read_off(drawn: Release, box: np.ndarray) -> Release:
+    """A release with all that its method reads off what was drawn: post-processing, the same each time.
+
+    By now it is paid for.  So a failure here gives what was drawn (``Release.unread``) and never an exception instead.
+    """
+    reading = METHODS[drawn.method].reading
+    if reading is None:
+        return drawn
+    try:
+        return reading(drawn, box)
+    except Exception:
+        logging.getLogger(__name__).exception("Something failed while a release was read; it holds all that was drawn.")
+        return drawn
+
+
+def _asked(method: str, data: Dataset, options: dict[str, Any]) -> tuple[Method, Any]:
+    """The method and its settings, or a refusal."""
+    chosen = METHODS[one_of("method", method, METHODS)]
+    if data.kind != chosen.kind:
+        raise SpecError("method", method, f"it works on {chosen.kind} data, and {data.name} holds {data.kind} data")
+    return chosen, make_spec(chosen.spec, options)
+
+
+def _drawn(chosen: Method, data: Dataset, spec: Any) -> Release:
+    """The release door: refusals and warnings first, then one draw whose result holds only what may leave."""
     if not chosen.private:
         raise DataError(f"{chosen.title} has no privacy and the data are private; nothing was run.")
     noise = ReleaseNoise()
     doubts = _doubts(spec)
     for doubt in doubts:
         warnings.warn(doubt, PrivacyLeakWarning, stacklevel=3)
-    release = chosen.function(data, spec, noise)
+    release = (chosen.bare or chosen.function)(data, spec, noise)
     status = release.guarantee.status
     if status != "proven" and not doubts:
         warnings.warn(f"The guarantee of this release is “{status}”, not proven.", PrivacyLeakWarning, stacklevel=3)

@@ -29,6 +29,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dpgrams_core.errors import DataError
+from dpgrams_core.guarantees import RESPONSE_ONLY
 from dpgrams_core.methods.dp_grams import stabilised_score
 from dpgrams_core.methods.dp_pms_curve import cleanup, curve_at, significant
 from dpgrams_core.methods.dp_pms_plan import KERNEL, Plan, plan
@@ -140,7 +141,8 @@ def dp_pms(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
     """Draw the starts, climb in the response with noise, merge at the evaluation points.
 
     ``curve`` has rows (x, y), several for an x with several branches; ``modes`` is empty.  ``noise_scale`` is the
-    standard deviation of the noise of one step, in units of the response.
+    standard deviation of the noise of one step, in units of the response.  Anchors and trajectories stay at predictors
+    of records.  Nothing protects those, so a release of private data goes without them.
 
     Examples
     --------
@@ -183,8 +185,8 @@ def dp_pms(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
         method="dp_pms",
         modes=np.empty((0, 2)),
         curve=from_unit(curve, data.box),
-        anchors=from_unit(starts.points, data.box),
-        trajectories=from_unit(path, data.box),
+        anchors=None if data.private else from_unit(starts.points, data.box),
+        trajectories=None if data.private else from_unit(path, data.box),
         noise_scale=side * chosen.shift_noise,
         spec=filled,
         events=events,
@@ -270,6 +272,7 @@ def guarantee_of(chosen: Plan, events: tuple[Event, ...]) -> Guarantee:
         delta=cost.delta,
         status=status,
         statement=statement,
+        neighbours=RESPONSE_ONLY,
         caveats=tuple(caveats),
     )
     return guarantee if chosen.bandwidth.public else guarantee.without_public_bandwidth(chosen.bandwidth.rule)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -28,13 +29,15 @@ from dpgrams_core.bandwidths import (
     release_bandwidth,
 )
 from dpgrams_core.bumps import Bumps, find_bumps
+from dpgrams_core.errors import SpecError
 from dpgrams_core.merging import radius_groups
-from dpgrams_core.methods.functional_sketch import functional_sketch, release_sketch
-from dpgrams_core.methods.released import outside_box, proven_release
+from dpgrams_core.methods.functional_sketch import modes_of_sketch, release_sketch
+from dpgrams_core.methods.released import outside_box, proven_release, sized
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
 from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.specs import FunctionalSpec
 from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
 
@@ -47,15 +50,27 @@ PATH_STARTS_A_SIDE = 6
 
 
 def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset) -> Bandwidth:
-    """The wished bandwidth, or the public rule of this release times the public scale."""
+    """The wished bandwidth, or the public rule of this release times the public scale; refused beyond the box."""
     if spec.bandwidth is None:
         sigma = SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
         value = release_bandwidth(n=data.n, d=data.dimension, box=data.box, sigma=sigma)
-        return Bandwidth(value * (spec.bandwidth_scale or 1.0), "release", True)
-    facts = BandwidthFacts(
-        n=data.n, d=data.dimension, box=data.box, epsilon=spec.epsilon, beta=spec.beta, points=data.points
-    )
-    return choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts)
+        chosen = Bandwidth(value * (spec.bandwidth_scale or 1.0), "release", True)
+    else:
+        facts = BandwidthFacts(
+            n=data.n, d=data.dimension, box=data.box, epsilon=spec.epsilon, beta=spec.beta, points=data.points
+        )
+        chosen = choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts)
+    if chosen.value > mean_side(data.box):
+        # The bandwidth itself is not repeated: it may have been read off private records.
+        fixed = isinstance(spec.bandwidth, (int, float)) or spec.bandwidth_scale is None
+        name = "bandwidth" if fixed else "bandwidth_scale"
+        raise SpecError(
+            name,
+            getattr(spec, name),
+            "the bandwidth is wider than the box, so there would be nothing to see in it; "
+            f"for this box h must be at most {mean_side(data.box):.3g}",
+        )
+    return chosen
 
 
 def climb(surface: ReleasedSurface, starts: Array, steps: int) -> Array:
@@ -133,24 +148,24 @@ def functional(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
 
     On a grid in up to three columns, as a sketch (functional_sketch.py) in more.
     """
-    if data.dimension > GRID_DIMENSIONS:
-        return functional_sketch(data, spec, noise, choose_release_bandwidth(spec, data))
-    bare = release_surface(data, spec, noise)
+    return sized(read_modes(release_surface(data, spec, noise), data.box), data.points)
+
+
+def read_modes(bare: Release, box: Array) -> Release:
+    """A bare release with the modes that are read off it."""
+    return replace(bare, **modes_of(bare, bare.spec.n_modes))
+
+
+def modes_of(bare: Release, n_modes: int | None) -> dict[str, Any]:
+    """Modes, their significance and the paths to them, as fields of a release."""
     surface = bare.surface
-    assert isinstance(surface, ReleasedSurface)
-    bumps = find_bumps(surface, spec.n_modes, REFERENCE_SPREAD * mean_side(data.box))
-    if spec.n_modes is None:
-        modes, significance = distinct_modes(surface, bumps)
-    else:
-        modes, significance = bumps.centres, bumps.significance
-    some = data.points[:: max(1, data.n // 200)]
-    return replace(
-        bare,
-        modes=modes,
-        significance=significance,
-        trajectories=climb(surface, public_starts(data.box), PATH_STEPS),
-        _diagnostics=replace(bare.diagnostics, score_size=float(np.median(surface.value(some)))),
-    )
+    if isinstance(surface, ReleasedSketch):
+        return modes_of_sketch(surface, n_modes)
+    assert surface is not None
+    bumps = find_bumps(surface, n_modes, REFERENCE_SPREAD * mean_side(surface.box))
+    modes, significance = distinct_modes(surface, bumps) if n_modes is None else (bumps.centres, bumps.significance)
+    trajectories = climb(surface, public_starts(surface.box), PATH_STEPS)
+    return {"modes": modes, "significance": significance, "trajectories": trajectories}
 
 
 def guarantee_of(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRelease) -> Guarantee:

@@ -14,8 +14,10 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from dpgrams_core.bandwidths import REFERENCE_SPREAD, mean_side
-from dpgrams_core.methods.functional import functional, release_surface
+from dpgrams_core.errors import SpecError
+from dpgrams_core.methods.functional import modes_of, release_surface
 from dpgrams_core.methods.likely_places import likely_places
+from dpgrams_core.methods.released import sized
 from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.results import Dataset, Release
 from dpgrams_core.sketches import ReleasedSketch
@@ -33,20 +35,33 @@ BANDWIDTH_SCALE = 0.75
 
 def functional_c(data: Dataset, spec: FunctionalCSpec, noise: Noise) -> Release:
     """Release the kernel sum of the data once, and read cluster centres off it (post-processing)."""
-    count = spec.n_clusters
-    bare = functional(data, _inner(spec), noise) if count is None else bare_release(data, spec, noise)
+    release = read_centres(bare_release(data, spec, noise), data.box)
+    return sized(release, data.points) if spec.n_clusters is None else release
+
+
+def bare_release(data: Dataset, spec: FunctionalCSpec, noise: Noise) -> Release:
+    """The part that reads the records: the noisy surface or sketch, and no centre read off it yet."""
+    try:
+        bare = release_surface(data, _inner(spec), noise)
+    except SpecError as error:
+        if error.field == "bandwidth_scale":  # name the scale that was given, not its product with the one here
+            raise SpecError(error.field, spec.bandwidth_scale, error.allowed) from None
+        raise
     return replace(
         bare,
         method="functional_c",
-        modes=bare.modes if count is None else released_centres(_surface(bare), count),
         spec=replace(spec, bandwidth=bare.spec.bandwidth, bandwidth_scale=None),
         guarantee=replace(bare.guarantee, caveats=(*bare.guarantee.caveats, *data.representation_caveats)),
     )
 
 
-def bare_release(data: Dataset, spec: FunctionalCSpec, noise: Noise) -> Release:
-    """The part that reads the records: the noisy surface or sketch, and no centre read off it yet."""
-    return release_surface(data, _inner(spec), noise)
+def read_centres(bare: Release, box: Array) -> Release:
+    """A bare release with the centres that are read off it."""
+    count = bare.spec.n_clusters
+    if count is None:
+        return replace(bare, **modes_of(bare, None))
+    assert bare.surface is not None
+    return replace(bare, modes=released_centres(bare.surface, count))
 
 
 def _inner(spec: FunctionalCSpec) -> FunctionalSpec:
@@ -54,11 +69,6 @@ def _inner(spec: FunctionalCSpec) -> FunctionalSpec:
     if spec.bandwidth is None:
         scale = BANDWIDTH_SCALE * (1.0 if scale is None else scale)
     return FunctionalSpec(epsilon=spec.epsilon, delta=spec.delta, bandwidth=spec.bandwidth, bandwidth_scale=scale)
-
-
-def _surface(bare: Release) -> ReleasedSurface | ReleasedSketch:
-    assert bare.surface is not None
-    return bare.surface
 
 
 def released_centres(surface: ReleasedSurface | ReleasedSketch, count: int) -> Array:

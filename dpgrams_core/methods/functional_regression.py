@@ -14,6 +14,7 @@ import numpy as np
 
 from dpgrams_core.errors import DataError
 from dpgrams_core.methods.functional import release_surface
+from dpgrams_core.methods.released import sized
 from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.results import Dataset, Release
 from dpgrams_core.ridges import trace_ridges
@@ -63,16 +64,18 @@ def functional_regression(data: Dataset, spec: FunctionalRegressionSpec, noise: 
     ``curve`` has rows (x, y), branch after branch, the most significant first; ``significance`` (rows,) says how
     far each stands above the noise.
     """
-    bare = release_joint(data, spec, noise)
+    return sized(read_branches(release_joint(data, spec, noise), data.box), to_unit(data.points, data.box))
+
+
+def read_branches(bare: Release, box: Array) -> Release:
+    """A bare release with the branches that are read off it, in the units of the data's box."""
     surface = bare.surface
     assert isinstance(surface, ReleasedSurface)
-    ridges = trace_ridges(surface, np.linspace(0, 1, spec.grid_size))
+    ridges = trace_ridges(surface, np.linspace(0, 1, bare.spec.grid_size))
     rows = [np.stack([ridge.x, ridge.y], axis=1) for ridge in ridges]
-    some = to_unit(data.points[:: max(1, data.n // 200)], data.box)
     return replace(
         bare,
-        curve=from_unit(np.concatenate(rows), data.box),
+        curve=from_unit(np.concatenate(rows), box),
         branches=np.repeat(np.arange(len(rows)), [len(part) for part in rows]),
         significance=np.concatenate([ridge.height for ridge in ridges]),
-        _diagnostics=replace(bare.diagnostics, score_size=float(np.median(surface.value(some)))),
     )

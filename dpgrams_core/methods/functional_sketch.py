@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -109,25 +110,16 @@ def release_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwidth:
     )
 
 
-def functional_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwidth: Bandwidth) -> Release:
-    """Release a sketch of the data's kernel sum once, and read its modes off the release (post-processing)."""
-    bare = release_sketch(data, spec, noise, bandwidth)
-    sketch = bare.surface
-    assert isinstance(sketch, ReleasedSketch)
-    reference = REFERENCE_SPREAD * mean_side(data.box)
-    bumps, significance = find_sketch_bumps(sketch, spec.n_modes, reference)
+def modes_of_sketch(sketch: ReleasedSketch, n_modes: int | None) -> dict[str, Any]:
+    """Modes, their significance and the paths to them (post-processing), as fields of a release."""
+    reference = REFERENCE_SPREAD * mean_side(sketch.box)
+    bumps, significance = find_sketch_bumps(sketch, n_modes, reference)
     modes = bumps.centres
-    if spec.n_modes is None:
+    if n_modes is None:
         modes, significance = distinct_modes(sketch, modes, significance)
-    starts = public_points(data.box, PATH_STARTS)
-    some = data.points[:: max(1, data.n // 200)]
-    return replace(
-        bare,
-        modes=modes,
-        significance=significance,
-        trajectories=climb(sketch, starts, PATH_STEPS, math.hypot(bandwidth.value, SEARCH_SPREADS[-1] * reference)),
-        _diagnostics=replace(bare.diagnostics, score_size=float(np.median(sketch.value(some)))),
-    )
+    width = math.hypot(sketch.bandwidth, SEARCH_SPREADS[-1] * reference)
+    trajectories = climb(sketch, public_points(sketch.box, PATH_STARTS), PATH_STEPS, width)
+    return {"modes": modes, "significance": significance, "trajectories": trajectories}
 
 
 def climb(sketch: ReleasedSketch, starts: Array, steps: int, width: float) -> Array:
@@ -165,13 +157,16 @@ def distinct_modes(sketch: ReleasedSketch, modes: Array, significance: Array) ->
 
 
 def find_sketch_bumps(sketch: ReleasedSketch, count: int | None, reference: float) -> tuple[SketchBumps, Array]:
-    """``count`` bumps, or all that stand above the noise when the count is unknown, and the significance of each."""
+    """``count`` bumps, or all that stand above the noise when the count is unknown, and the significance of each.
+
+    There are fewer than ``count`` where the box has no place left for one more, as in bumps.py.
+    """
     search = _Search(sketch, reference)
     threshold = -np.inf if count is not None else noise_ceiling(sketch.box, sketch.bandwidth)
     bumps = SketchBumps(np.empty((0, sketch.dimension)), np.empty(0), np.empty(0))
     for number in range(1, (MOST if count is None else count) + 1):
         height, place = search.best(bumps, apart=count is not None)
-        if height < threshold:
+        if not height > threshold:
             break
         share = sketch.n / max(number, count or 0)
         centres, spreads = np.vstack([bumps.centres, place]), np.append(bumps.spreads, reference)
@@ -233,7 +228,8 @@ class _Search:
     def best(self, bumps: SketchBumps, apart: bool) -> tuple[float, Array]:
         """The highest place above the noise once the bumps found so far are taken away: height and place.
 
-        ``apart`` keeps a new bump 1.5 bandwidths from the others, as in bumps.py.
+        ``apart`` keeps a new bump 1.5 bandwidths from the others, as in bumps.py; where no place is left, the height is
+        minus infinity.
         """
         h, d = self.sketch.bandwidth, self.sketch.dimension
         found = (-np.inf, self.places[0])
@@ -255,6 +251,7 @@ class _Search:
                 x = np.where(self._free(moved, bumps, apart)[:, None], moved, x)
             value = self.sketch.value(x, width)
             heights = height(value, value - bumps.heights(x, width, h)[0])
+            heights = np.where(self._free(x, bumps, apart), heights, -np.inf)
             top = int(np.argmax(heights))
             if heights[top] > found[0]:
                 found = (float(heights[top]), x[top])

@@ -1,14 +1,19 @@
-"""What every functional release shares: its guarantee, and the records that its box does not hold."""
+"""What every functional release shares: its guarantee, and what is said of the records of a simulation."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+
+import numpy as np
 
 from dpgrams_core.bandwidths import Bandwidth
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.events import GaussianRelease
-from dpgrams_core.results import Dataset, Guarantee
+from dpgrams_core.results import Dataset, Guarantee, Release
 from dpgrams_core.specs import FunctionalSpec
+
+SIZED_AT = 200
 
 
 def proven_release(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRelease, statement: str) -> Guarantee:
@@ -26,3 +31,11 @@ def proven_release(spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRe
 def outside_box(data: Dataset) -> int:
     """How many records lie outside the public box: they count less there, and the guarantee still holds."""
     return int(((data.points < data.box[:, 0]) | (data.points > data.box[:, 1])).any(axis=1).sum())
+
+
+def sized(release: Release, points: np.ndarray) -> Release:
+    """The same with the height that its noise hides, the median at some records, among the diagnostics."""
+    assert release.surface is not None
+    some = points[:: max(1, len(points) // SIZED_AT)]
+    size = float(np.median(release.surface.value(some)))
+    return replace(release, _diagnostics=replace(release.diagnostics, score_size=size))

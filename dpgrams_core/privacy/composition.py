@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpgrams_core.guarantees import FOR_RESPONSES
 from dpgrams_core.privacy.calibration import exact_epsilon
 from dpgrams_core.privacy.events import (
     Event,
@@ -48,12 +49,17 @@ def exact_amount(value: float) -> Fraction:
 
 @dataclass(frozen=True)
 class Spent:
-    """One release as the ledger has it: what was charged, how sure that is, and what ran."""
+    """One release as the ledger has it: what was charged, how sure that is (``Guarantee.ledger_status``), what ran."""
 
     epsilon: float
     delta: float
     status: str
     events: tuple[Event, ...]
+
+    @property
+    def proven(self) -> bool:
+        """Whether its ε has a proof."""
+        return self.status.removesuffix(FOR_RESPONSES) == "proven"
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ class Totals:
     delta: float
     releases: int
     unproven: int
+    for_responses: int = 0
 
     @property
     def statement(self) -> str:
@@ -76,6 +83,11 @@ class Totals:
         )
         if self.unproven:
             text += f" {self.unproven} of them have no proof: their claimed ε is counted, and the totals are nominal."
+        if self.for_responses:
+            text += (
+                f" {self.for_responses} of them take the predictors as public: these totals hold for a changed "
+                "response, and nothing here bounds what is learnt of a predictor."
+            )
         return text
 
 
@@ -86,6 +98,9 @@ def compose(charges: Sequence[Spent]) -> Totals:
     multiplier (sum 1 / z_i^2)^(-1/2), priced by the exact curve at the sum of *their* δ; exponential draws add their
     ε; whatever else there is (minibatches, claims without a proof) adds as it was charged.  A sequence of these is
     a basic composition of the three groups, and the smaller of the two totals is given.
+
+    A changed response is one way to change a record, so what protects records protects responses as well.  With a
+    release among them that protects responses only, the totals are about responses.
 
     Examples
     --------
@@ -113,13 +128,14 @@ def compose(charges: Sequence[Spent]) -> Totals:
         tight_epsilon=min(float(basic), tight),
         delta=float(delta),
         releases=len(charges),
-        unproven=sum(item.status != "proven" for item in charges),
+        unproven=sum(not item.proven for item in charges),
+        for_responses=sum(item.status.endswith(FOR_RESPONSES) for item in charges),
     )
 
 
 def _composed(item: Spent) -> tuple[float, float] | None:
     """(sum of 1 / z^2, pure ε) of a release that is made of proven full-batch parts only; ``None`` otherwise."""
-    if item.status != "proven" or not item.events:
+    if not item.proven or not item.events:
         return None
     precision, pure = 0.0, 0.0
     for event in item.events:

@@ -10,8 +10,8 @@ are never deleted or changed: triggers in the file refuse it.  A charge whose dr
 What was released may be kept beside its charge (kept_releases.py): paid for and public, so that it need not be paid for
 again.  It is found by the account, that is, by whoever holds the same data.
 
-The cap is on the *sum* of ε and the sum of δ (basic composition): always valid, also when the next release is chosen
-after seeing the last.  The tight total is shown beside it (composition.py).
+A data set has the cap that it was opened with; where the ledger itself is opened with a lower one, that counts
+(ledger_caps.py).  Losing one of the ledger's two files never refills a budget (ledger_file.py).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 
 from dpgrams_core.checks import between, finite, positive
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.privacy.accounting import price
-from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json, exact_amount
+from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json
 from dpgrams_core.privacy.events import Event
-from dpgrams_core.privacy.ledger_file import read_or_make_key, set_up
+from dpgrams_core.privacy.ledger_caps import Ceiling, cap_and_spent, left_of, refuse_beyond
+from dpgrams_core.privacy.ledger_file import mark_key, read_or_make_key, set_up
 from dpgrams_core.tables import safe_text
 
 BLIND_SPOT = (
@@ -69,7 +69,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """The state of one data set's budget."""
+    """The state of one data set's budget; its cap is the one in force."""
 
     account: str
     cap_epsilon: float
@@ -84,6 +84,12 @@ class Ledger:
 
     An account is named by a keyed hash (HMAC-SHA256) of the data set's content, so that no guess of the data can be
     checked against the name. What is kept beside a charge is public, as every release is.
+
+    Parameters
+    ----------
+    path : of the database; both files are made where there are none.
+    cap_epsilon, cap_delta : the most that is spent on any data set through this object. A data set that was opened
+        with a lower cap keeps it.
 
     Examples
     --------
@@ -103,17 +109,21 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, cap_epsilon: float | None = None, cap_delta: float | None = None
+    ) -> None:
         self.path = Path(path).expanduser()
+        self.ceiling = Ceiling(epsilon=cap_epsilon, delta=cap_delta)
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._key = read_or_make_key(self.path)
             with self._transaction() as connection:
                 set_up(connection, self.path, self.account_of(b"the seal of this ledger"))
+            mark_key(self.path)  # the tables are on the disk, and no charge is yet: from now on they must be there
         except (OSError, sqlite3.Error):
             raise BudgetError(
                 "The ledger could not be opened, so nothing can be released. Check its place (DPGRAMS_LEDGER) and that "
-                "it may be written."
+                "it and its key file may be written."
             ) from None
 
     def account_of(self, content: bytes) -> str:
@@ -128,10 +138,19 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
                 "INSERT INTO accounts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", (account, *map(repr, caps), _now())
             )
 
-    def check_room(self, account: str, *, epsilon: float, delta: float) -> None:
-        """Raise the ``BudgetError`` that a charge would meet now, and charge nothing; another one may come between."""
+    def is_open(self, account: str) -> bool:
+        """Whether an account has its cap yet."""
         with self._reading() as connection:
-            _refuse_beyond(connection, account, epsilon, delta)
+            return connection.execute("SELECT 1 FROM accounts WHERE account = ?", (account,)).fetchone() is not None
+
+    def check_room(self, account: str, *, epsilon: float, delta: float) -> None:
+        """Raise the ``BudgetError`` that a charge would meet now, and charge nothing; another one may come between.
+
+        An account that is not open yet is taken as one that is opened with this ledger's own cap.
+        """
+        with self._reading() as connection:
+            caps, spent = cap_and_spent(connection, account, self.ceiling, opening=True)
+        refuse_beyond(caps, spent, epsilon, delta)
 
     def charge(
         self, account: str, events: tuple[Event, ...], *, epsilon: float, delta: float, status: str, description: str
@@ -152,7 +171,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         if events and price(events, delta or 1e-300).epsilon > epsilon * (1 + 1e-6):
             raise ValueError("the events cost more than what is charged; nothing was charged")
         with self._transaction() as connection:
-            _refuse_beyond(connection, account, epsilon, delta)
+            refuse_beyond(*cap_and_spent(connection, account, self.ceiling), epsilon, delta)
             values = (account, _now(), description, repr(epsilon), repr(delta), status, events_to_json(events))
             row = connection.execute(
                 "INSERT INTO charges (account, at, description, epsilon, delta, status, events) "
@@ -168,14 +187,16 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         with self._transaction() as connection:
             connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
 
-    def keep(self, charge: Charge, content: bytes) -> None:
+    def keep(self, charge: Charge, content: bytes, *, instead: bool = False) -> None:
         """Note that a release was finished and keep what came out of it, once; on return it is on the disk.
 
         ``content`` must hold nothing but what may be published (``dpgrams_core.kept_releases.pack_release``).
+        ``instead`` puts it in the place of what was kept: the same draw, with what was read off it since.
         """
+        how = "REPLACE" if instead else "IGNORE"
         with self._transaction() as connection:
             connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
-            connection.execute("INSERT INTO kept VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (charge.id, _now(), content))
+            connection.execute(f"INSERT OR {how} INTO kept VALUES (?, ?, ?)", (charge.id, _now(), content))
 
     def kept(self, account: str) -> list[tuple[Charge, bytes]]:
         """What was kept for the charges of one account, in their order, and nothing of any other account."""
@@ -198,11 +219,13 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         ]
 
     def account(self, account: str) -> Account:
-        """Cap, totals and what is left of one account."""
+        """Cap in force, totals and what is left of one account."""
         with self._reading() as connection:
-            caps, spent = _state(connection, account)
-        left = [float(cap - used) for cap, used in zip(caps, spent, strict=True)]  # a charge never passes the cap
-        return Account(account, float(caps[0]), float(caps[1]), left[0], left[1], self.totals(account))
+            caps, spent = cap_and_spent(connection, account, self.ceiling)
+        epsilon, delta = left_of(caps, spent)
+        return Account(
+            account, float(caps[0]), float(caps[1]), float(epsilon), float(delta), totals=self.totals(account)
+        )
 
     def totals(self, account: str) -> Totals:
         """The sum of all charges of an account and their tight composition, side by side."""
@@ -270,28 +293,6 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
 def _unusable(error: sqlite3.DatabaseError) -> BudgetError:
     why = "is busy" if "locked" in str(error) or "busy" in str(error) else "cannot be written or read"
     return BudgetError(f"The ledger {why}. Nothing was drawn; try again, or check the disk that it is on.")
-
-
-def _state(connection: sqlite3.Connection, account: str) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """(cap, spent) of an account, each as ε and δ."""
-    caps = connection.execute("SELECT cap_epsilon, cap_delta FROM accounts WHERE account = ?", (account,)).fetchone()
-    if caps is None:
-        raise BudgetError("This data set has no account in the ledger yet. Open one with a cap first.")
-    rows = connection.execute("SELECT epsilon, delta FROM charges WHERE account = ?", (account,)).fetchall()
-    spent = tuple(sum((Fraction(row[part]) for row in rows), Fraction(0)) for part in (0, 1))
-    return tuple(Fraction(cap) for cap in caps), spent
-
-
-def _refuse_beyond(connection: sqlite3.Connection, account: str, epsilon: float, delta: float) -> None:
-    """Refuse an amount that does not fit under the cap."""
-    caps, spent = _state(connection, account)
-    left = [cap - used for cap, used in zip(caps, spent, strict=True)]
-    if exact_amount(epsilon) > left[0] or exact_amount(delta) > left[1]:
-        raise BudgetError(
-            f"This would spend ε = {epsilon:g} and δ = {delta:g}, and of the cap of ε = {float(caps[0]):g} and "
-            f"δ = {float(caps[1]):g} there are ε = {float(left[0]):g} and δ = {float(left[1]):g} left. Nothing was "
-            "charged and nothing was drawn."
-        )
 
 
 def _now() -> str:

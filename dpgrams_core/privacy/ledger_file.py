@@ -1,4 +1,9 @@
-"""The two files of a ledger: its tables, and its secret key, made once from the operating system's entropy."""
+"""The two files of a ledger: its tables, and its secret key, made once from the operating system's entropy.
+
+Losing either must not refill a budget.  Tables without their key are refused.  So is a key without its tables once it
+is *marked*: one byte behind the key, written after the tables are on the disk and before anything can be charged.  A
+key that is not marked yet, as after a crash between the two or in an older ledger, gets its mark when it is opened.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from pathlib import Path
 from dpgrams_core.errors import BudgetError
 
 KEY_BYTES = 32
+_MARK = b"+"
 _VERSION = 2
 _SCHEMA = """
 CREATE TABLE seal (mark TEXT NOT NULL);
@@ -35,10 +41,16 @@ CREATE TRIGGER kept_hold BEFORE UPDATE ON kept BEGIN SELECT RAISE(ABORT, 'what i
 def set_up(connection: sqlite3.Connection, path: Path, seal: str) -> None:
     """Make the tables in a new file, or those that an older file lacks; refuse another version or another key.
 
-    All of it is one transaction of the caller's: an older file is upgraded as a whole or stays as it was.
+    Tables that were there once are not made again: that would forget what was spent.  All of it is one transaction of
+    the caller's: an older file is upgraded as a whole or stays as it was.
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0 and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        if len(_key_place(path).read_bytes()) > KEY_BYTES:
+            raise BudgetError(
+                "The ledger's key file is there and its tables are not, so what was spent is not known. Put back a "
+                "copy of the ledger's file. Only who wants all budgets forgotten removes the key file, too."
+            )
         _make(connection, _SCHEMA + _KEPT)
         connection.execute("INSERT INTO seal VALUES (?)", (seal,))
         os.chmod(path, 0o600)
@@ -62,7 +74,7 @@ def _make(connection: sqlite3.Connection, tables: str) -> None:
 
 def read_or_make_key(path: Path) -> bytes:
     """The ledger's key: made once, never replaced, since a new key would forget what was spent."""
-    place = path.with_name(path.name + ".key")
+    place = _key_place(path)
     if not place.exists():
         # The key is made before the ledger has content, so a look at it *after* that decides: another process may just
         # have made both.
@@ -83,9 +95,29 @@ def read_or_make_key(path: Path) -> bytes:
             os.unlink(file.name)
         _sync_folder(path.parent)
     key = place.read_bytes()
-    if len(key) != KEY_BYTES:
+    if len(key) not in (KEY_BYTES, KEY_BYTES + len(_MARK)):
         raise BudgetError("The ledger's key file is damaged. Put back a copy of it.")
-    return key
+    return key[:KEY_BYTES]
+
+
+def mark_key(path: Path) -> None:
+    """Note behind the key that its tables were made; on return it is on the disk.
+
+    The key itself is not written again, and several processes may write the same byte to the same place.
+    """
+    place = _key_place(path)
+    if place.stat().st_size > KEY_BYTES:
+        return
+    handle = os.open(place, os.O_WRONLY)
+    try:
+        os.pwrite(handle, _MARK, KEY_BYTES)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _key_place(path: Path) -> Path:
+    return path.with_name(path.name + ".key")
 
 
 def _sync_folder(folder: Path) -> None:

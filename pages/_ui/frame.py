@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from dpgrams_core.figures import short
+from dpgrams_core.guarantees import NEIGHBOURS
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.results import Release
 from pages._ui import state
@@ -90,8 +91,8 @@ def guarantee_card(release: Release, key: str = "guarantee_card") -> None:
         st.markdown("**Is the guarantee real?**")
         status_badge(release)
         st.markdown(
-            f"ε = **{short(guarantee.epsilon)}**, δ = **{delta}**, neighbours: {guarantee.neighbours}"
-            + (" (one record changed, n public)" if guarantee.neighbours == "replace-one" else "")
+            f"ε = **{short(guarantee.epsilon)}**, δ = **{delta}**, neighbours: {guarantee.neighbours} "
+            f"({NEIGHBOURS[guarantee.neighbours]})"
         )
         stages = price(release.events, guarantee.delta).stages
         if stages:

@@ -26,7 +26,12 @@ TRIALS = 3
 QUOTE_ROWS = 20_000
 LIVE_ROWS, LIVE_COLUMNS = 20_000, 2  # beyond these a trial waits for a click
 WAYS = {"functional": "Functional release", "dp_grams": "DP-GRAMS, tight"}
-OWN_KEYS = ["own_epsilon", "own_delta", "own_scale", "own_way"]
+CONTROLS: dict[str, tuple[Any, tuple[Any, ...]]] = {  # the first value and all that there are
+    "own_epsilon": (0.5, EPSILONS),
+    "own_delta": (1e-6, DELTAS),
+    "own_scale": (1.0, FACTORS),
+    "own_way": ("functional", tuple(WAYS)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +47,16 @@ class Plan:
         return dict(self.options)["epsilon"]
 
 
+def start_controls() -> None:
+    """Give the controls of a release their first values, from the link or the default, also before they are shown."""
+    for key, (default, values) in CONTROLS.items():
+        state.start(key, default, state.one_of_these(values))
+
+
 def plan_controls(request: Request) -> Plan:
     """The controls of a release; nothing runs when they move."""
     left, right = st.columns(2, gap="medium")
     with left:
-        state.start("own_epsilon", 0.5, state.one_of_these(EPSILONS))
         epsilon = st.select_slider(
             "Privacy budget of this release, ε",
             EPSILONS,
@@ -57,7 +67,6 @@ def plan_controls(request: Request) -> Plan:
         )
         st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
     with right:
-        state.start("own_delta", 1e-6, state.one_of_these(DELTAS))
         delta = st.select_slider(
             "Slack, δ",
             DELTAS,
@@ -69,7 +78,6 @@ def plan_controls(request: Request) -> Plan:
     options: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     method = {"clusters": "functional_c", "modes": "functional"}[request.kind]
     with st.expander("More settings", key="own_more"):
-        state.start("own_scale", 1.0, state.one_of_these(FACTORS))
         scale = st.select_slider(
             "× bandwidth",
             FACTORS,
@@ -79,7 +87,6 @@ def plan_controls(request: Request) -> Plan:
             persist_state="session",
         )
         if request.response is None and request.kind == "modes":
-            state.start("own_way", "functional", state.one_of_these(list(WAYS)))
             method = st.selectbox("Method", list(WAYS), format_func=WAYS.get, key="own_way", persist_state="session")
             if method == "dp_grams":
                 st.caption("DP-GRAMS releases its modes and paths only: no surface, no clusters, no twin.")
@@ -89,14 +96,16 @@ def plan_controls(request: Request) -> Plan:
         options["bandwidth_scale"] = scale
     if method == "dp_grams":
         options["calibration"] = "tight"
-    state.write_url(OWN_KEYS)
+    state.write_url(list(CONTROLS))
     return Plan(method=method, options=tuple(sorted(options.items())))
 
 
 def offered(own: Own, request: Request, plan: Plan) -> Quote | None:
     """The price, worked out on public points; a sentence where these settings cannot be released."""
     data: Dataset = own.data(request)
-    if data.n > QUOTE_ROWS:  # ε and δ are what the noise is made for, whatever n; the release prices all rows again
+    # A functional release is priced for all rows in no time. The others run on as many public points; their ε and δ are
+    # what the noise is made for, whatever n, and the release prices all rows again.
+    if METHODS[plan.method].bare is None and data.n > QUOTE_ROWS:
         data = Dataset(name="few", kind=data.kind, points=data.points[:QUOTE_ROWS], box=data.box, private=True)
     try:
         offer = quote(plan.method, data, **dict(plan.options))
@@ -118,7 +127,9 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
         )
         columns[2].metric("Left afterwards", f"ε = {short(max(0.0, after[0]))}")
         columns[3].metric(
-            "δ left afterwards", f"{max(0.0, after[1]):.2g}", help=f"It spends δ = {written(offer.delta)}."
+            "δ left afterwards",
+            f"{max(0.0, after[1]):.2g}".replace("e-0", "e-"),
+            help=f"It spends δ = {written(offer.delta)}.",
         )
     room = True
     try:

@@ -87,7 +87,8 @@ def _one(label: str, names: list[str], key: str) -> str | None:
 def _rows_usable(own: Own, table: Table, names: tuple[str, ...]) -> bool:
     """Whether the rows can be used as they are; otherwise the sentence, and a button for the repair if there is one."""
     try:
-        left, dropped = picked_rows(table, names, own.drop_rows)
+        with st.spinner("Reading these columns…"):  # of a file in the owner's folder only those are read
+            left, dropped = picked_rows(table, names, own.drop_rows)
         if dropped:
             st.caption(f"Rows with a missing value are left out: {dropped:,}. There are {len(left):,} left.")
         return True

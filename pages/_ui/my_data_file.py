@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import streamlit as st
 
 from dpgrams_core.datasets.examples import example_csv
@@ -13,6 +11,7 @@ from dpgrams_core.errors import DataError
 from dpgrams_core.methods import fresh_seed
 from dpgrams_core.settings import Settings, local_file
 from pages._ui.my_data_state import Own, plain
+from pages._ui.uploads import MEGABYTE, largest_upload
 
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
@@ -34,11 +33,10 @@ def file_title(own: Own) -> str:
 
 def _choose(own: Own, settings: Settings) -> None:
     if settings.uploads:
-        megabytes = max(1, math.floor(settings.max_upload_bytes / 1e6))
         file = st.file_uploader(
-            f"A CSV or Parquet file, at most {megabytes} MB",
+            f"A CSV or Parquet file, at most {settings.max_upload_bytes / MEGABYTE:g} MB",
             key=f"own_upload_{own.uploads}",
-            max_upload_size=megabytes,
+            max_upload_size=largest_upload(settings),
             help="One row for each person, column names in the first row. It is kept in this session's memory only.",
         )
         if file is not None:
@@ -70,7 +68,13 @@ def _choose_local(own: Own, settings: Settings) -> None:
         st.caption("The folder of local files (DPGRAMS_DATA) has no CSV or Parquet file in it.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom", key="own_local_row"):
-        name = st.selectbox("Or a file in this machine's folder, of any size", names, key="own_local", width=360)
+        name = st.selectbox(
+            "Or a file in this machine's folder, of any size",
+            names,
+            key="own_local",
+            width=360,
+            help="It is read in pieces. Only the columns that you pick must fit into memory.",
+        )
         if st.button("Open it", icon=":material/folder_open:", key="own_open_local"):
             _read(own, "local", lambda: read_table(local_file(settings, name), limits=Limits.of_owner()))
 
@@ -93,8 +97,8 @@ def _facts(own: Own, table: Table) -> None:
     more = f" and {len(table.numeric) - 12} more" if len(table.numeric) > 12 else ""
     st.markdown(f"**{table.n_rows:,} rows.** Numeric columns: {names}{more}.")
     st.caption(
-        "Treated as public: the column names, which columns are numeric, the number of rows, and which rows miss a "
-        "value. Nothing else about the file is shown."
+        "Treated as public: the column names, which columns are numeric, the number of rows, which rows miss a value, "
+        "and whether a picked column is constant. Nothing else about the file is shown."
     )
     for note in table.notes:
         st.caption(plain(note))

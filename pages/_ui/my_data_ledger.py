@@ -26,6 +26,11 @@ def ledger_view(ledger: Ledger, account: Account, not_shown: Sequence[str] = ())
         text=f"ε = {short(totals.basic_epsilon)} of {short(account.cap_epsilon)} spent, "
         f"ε = {short(account.left_epsilon)} left",
     )
+    if account.cap_epsilon < (ledger.ceiling.epsilon or 0) or account.cap_delta < (ledger.ceiling.delta or 0):
+        st.caption(
+            f"This file keeps the cap that it was opened with, ε = {short(account.cap_epsilon)} and δ = "
+            f"{written(account.cap_delta)}. A cap that was raised since is for files that are opened from then on."
+        )
     rows = ledger.export(account.account)
     if not rows:
         st.caption(f"Nothing was spent on this file yet. {BLIND_SPOT} {GUESSES}")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dpgrams_core import METHODS
+from dpgrams_core.branch_readings import released_branches
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.figures import Chart, short
 from dpgrams_core.figures.own_curves import ascent_map, branches_map, twin_curve
 from dpgrams_core.figures.own_data import density_curve, surface_map
 from dpgrams_core.figures.own_panels import pair_panels
+from dpgrams_core.guarantees import NEIGHBOURS
 from dpgrams_core.methods.functional import public_starts
 from dpgrams_core.privacy.ledger import Account
 from dpgrams_core.readings import Reading, climb_smoothed, released_clusters, released_modes
-from dpgrams_core.reports import guarantee_words, ledger_line
+from dpgrams_core.reports import ONE_ROW, guarantee_words, ledger_line
 from dpgrams_core.surfaces import ReleasedSurface
 from dpgrams_core.tables import table_csv
 from pages._ui import exports, frame, show
@@ -33,6 +37,8 @@ COUNTS = (MANY, *range(1, 11))
 CURVE_EPSILONS = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0]
 CURVE_RUNS = 3
 PATH_STEPS = 12
+SMOOTHINGS = [value for value in FACTORS if value >= 1]
+UNREAD = "Something failed while it was read, so there is nothing to say yet."
 READINGS = {"modes": "Peaks (modes)", "clusters": "Clusters"}
 
 
@@ -40,6 +46,8 @@ def answer_of(sale: Sale) -> str:
     """What one release lets its owner say, in a sentence (HTML, names escaped)."""
     release, price = sale.release, f"ε = {short(sale.charge.epsilon)}"
     names = html.escape(" and ".join(filter(None, [", ".join(sale.units.columns[:-1]), sale.units.columns[-1]])))
+    if release.unread:
+        return f"For {price} a release of {names} is drawn and paid for. <b>{UNREAD}</b>"
     if release.curve is not None:
         assert release.branches is not None
         count = len(np.unique(release.branches))
@@ -58,7 +66,7 @@ def answer_of(sale: Sale) -> str:
     return text + ". What follows is free."
 
 
-def results(own: Own, sale: Sale, account: Account, answer: str) -> None:
+def results(own: Own, sale: Sale, account: Account) -> None:
     """The public view of a release: all of it may leave the building."""
     free = st.container(key="own_free")
     left, right = st.columns([3, 2], gap="medium")
@@ -70,7 +78,7 @@ def results(own: Own, sale: Sale, account: Account, answer: str) -> None:
         exports.release_files(
             sale.record,
             question=QUESTION,
-            answer=answer,
+            answer=answer_of(sale),
             charts=charts,
             title=METHODS[sale.release.method].title,
             ledger=ledger_line(sale.charge, account),
@@ -82,11 +90,11 @@ def results(own: Own, sale: Sale, account: Account, answer: str) -> None:
 def _picture(own: Own, sale: Sale, free) -> Chart:
     """The chart of a release, by what it is and how many columns there are."""
     release, d = sale.release, len(sale.units.columns)
+    if release.unread:
+        return replace(_surface_alone(own, sale), sentence=f"What was drawn. {UNREAD}")
     if release.curve is not None:
         with free:
-            tops = [float(release.significance[release.branches == b].max()) for b in np.unique(release.branches)]
-            least = st.slider("Hide branches below, σ", 0.0, float(np.ceil(max(tops))), 0.0, 0.5, key="own_least")
-        return branches_map(sale.units, release, sale.inner, least)
+            return _branches(own, sale)
     if release.surface is None:
         return (
             ascent_map(sale.units, release, sale.inner)
@@ -107,10 +115,53 @@ def _picture(own: Own, sale: Sale, free) -> Chart:
     return pair_panels(sale.units, sale.inner, reading, _few_twins(own, sale), regions)
 
 
+def _surface_alone(own: Own, sale: Sale) -> Chart:
+    """What was drawn, with nothing read off it."""
+    surface, nothing = sale.release.surface, Reading(np.empty((0, len(sale.units.columns))), np.empty(0))
+    if isinstance(surface, ReleasedSurface) and surface.dimension == 1:
+        return density_curve(sale.units, surface, surface.bandwidth, nothing, False)
+    if isinstance(surface, ReleasedSurface) and surface.dimension == 2:
+        return surface_map(sale.units, surface, surface.bandwidth, nothing)
+    return pair_panels(sale.units, sale.inner, nothing, _few_twins(own, sale))
+
+
+def _branches(own: Own, sale: Sale) -> Chart:
+    """The branches of a regression at any larger bandwidth, with the controls for it."""
+    release = sale.release
+    found = own.remember(
+        ("branches", sale.number), lambda: {factor: released_branches(release, factor) for factor in SMOOTHINGS}
+    )
+    # Over all bandwidths: a range that moved with the other slider would reset this one.
+    top = float(np.ceil(max(branches.heights.max() for branches in found.values())))
+    with _free_row():
+        factor = _smoothing()
+        least = st.slider(
+            "Hide branches below, σ", 0.0, max(0.5, top), 0.0, 0.5, format="%g", key="own_least", width=240
+        )
+    return branches_map(sale.units, release, sale.inner, least, None if factor == 1 else found[factor])
+
+
+def _free_row() -> DeltaGenerator:
+    """The row of what is post-processing."""
+    st.caption("Move these as often as you like: they work on the release and spend nothing.")
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="own_free_row")
+
+
+def _smoothing() -> float:
+    """The bandwidth upward."""
+    return st.select_slider(
+        "Smooth further, × h",
+        SMOOTHINGS,
+        format_func=written,
+        key="own_smooth",
+        width=220,
+        help="A larger bandwidth on the same release: less noise, less detail.",
+    )
+
+
 def _free_controls(sale: Sale) -> tuple[str, float, int | None, bool]:
     """Post-processing: these move as often as anyone likes."""
-    st.caption("Move these as often as you like: they work on the release and spend nothing.")
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="own_free_row"):
+    with _free_row():
         first = "clusters" if sale.request.kind == "clusters" else "modes"
         kind = st.segmented_control(
             "Read it as",
@@ -123,14 +174,7 @@ def _free_controls(sale: Sale) -> tuple[str, float, int | None, bool]:
         if kind == "clusters":
             count = st.select_slider("Clusters", range(1, 11), value=3, key="own_clusters", width=220)
             return "clusters", 1.0, count, False
-        factor = st.select_slider(
-            "Smooth further, × h",
-            [value for value in FACTORS if value >= 1],
-            format_func=written,
-            key="own_smooth",
-            width=220,
-            help="A larger bandwidth on the same release: less noise, less detail.",
-        )
+        factor = _smoothing()
         count = st.select_slider("Number of peaks", COUNTS, format_func=str, key="own_count", width=240)
         paths = len(sale.units.columns) == 2 and st.toggle("Climbs", key="own_paths")
     return "modes", factor, None if count == MANY else int(count), bool(paths)
@@ -174,9 +218,9 @@ def guarantee_card(sale: Sale) -> None:
         frame.status_badge(sale.release)
         st.markdown(
             f"ε = **{short(guarantee.epsilon)}**, δ = **{written(guarantee.delta)}**, neighbours: "
-            f"{guarantee.neighbours} (one record changed, n public)"
+            f"{guarantee.neighbours} ({NEIGHBOURS[guarantee.neighbours]})"
         )
-        for sentence in guarantee_words(guarantee)[1:]:
+        for sentence in (*guarantee_words(guarantee)[1:], ONE_ROW):
             st.markdown(plain(sentence))
         for sentence in sale.statements:
             st.caption(plain(sentence))

@@ -256,16 +256,23 @@ def own() -> Own:
 
 
 def open_ledger(settings: Settings) -> Ledger:
-    """The ledger, opened once a session."""
-    held = st.session_state.get("_own_ledger")
-    if held is None or held.path != settings.ledger:
-        held = st.session_state["_own_ledger"] = Ledger(settings.ledger)
+    """The ledger under the installation's caps, opened once a session."""
+    asked = (settings.ledger, settings.cap_epsilon, settings.cap_delta)
+    known, held = st.session_state.get("_own_ledger", (None, None))
+    if known != asked:
+        held = Ledger(settings.ledger, cap_epsilon=settings.cap_epsilon, cap_delta=settings.cap_delta)
+        st.session_state["_own_ledger"] = (asked, held)
     return held
 
 
-def curator_allowed() -> bool:
-    """Whether the curator's view exists here: not while presenting, and not where DPGRAMS_CURATOR is off."""
-    return read_settings().curator and not st.session_state.get("presenter")
+def curator_allowed(source: str) -> bool:
+    """Whether the curator's view exists here: not while presenting, and not where DPGRAMS_CURATOR is off.
+
+    A file of the server's folder can be opened by every visitor, so its owner has to allow it by name.
+    """
+    settings = read_settings()
+    allowed = settings.curator_of_folder if source == "local" else settings.curator
+    return allowed and not st.session_state.get("presenter")
 
 
 def plain(text: str) -> str:

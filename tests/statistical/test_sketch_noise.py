@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from dpgrams_core.bandwidths import Bandwidth
 from dpgrams_core.fourier import feature_sums
-from dpgrams_core.methods.functional_sketch import functional_sketch
+from dpgrams_core.methods.functional import release_surface
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.specs import FunctionalSpec
 
@@ -21,8 +20,8 @@ SCALE = math.sqrt(2 + 2 / 31) * gaussian_multiplier(1.0, 1e-6)
 def added(rng, table, noise):
     """What a run added to the exact coefficients."""
     data = table(rng.normal(0, 1, (300, 4)), [(-5.0, 5.0)] * 4)
-    spec = FunctionalSpec(epsilon=1.0, delta=1e-6, n_modes=1)
-    sketch = functional_sketch(data, spec, noise, Bandwidth(1.5, "fixed", True)).surface
+    spec = FunctionalSpec(epsilon=1.0, delta=1e-6, bandwidth=1.5)
+    sketch = release_surface(data, spec, noise).surface
     return sketch.coefficients - feature_sums(data.points, data.box, 1.5, sketch.blocks)
 
 

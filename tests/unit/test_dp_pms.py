@@ -249,9 +249,16 @@ class TestGuarantee:
         guarantee = run("dp_pms", waves, seed=0, calibration=calibration).guarantee
         assert guarantee.status == status
         assert words in guarantee.statement
-        assert guarantee.neighbours == "replace-one"
+        assert guarantee.neighbours == "replace-one-response"
         assert "predictors are public" in guarantee.caveats[0]
         assert "one response" in guarantee.caveats[0]
+
+    def test_a_release_of_private_data_holds_no_predictor(self, waves):
+        release = run("dp_pms", dataclasses.replace(waves, private=True, truth=None), calibration="tight", n_steps=2)
+        assert release.anchors is None
+        assert release.trajectories is None
+        assert len(release.curve)
+        assert not set(release.curve[:, 0].tolist()) & set(waves.x.tolist())
 
     @pytest.mark.parametrize("calibration", CALIBRATIONS)
     def test_a_bandwidth_read_off_the_records_is_nominal(self, calibration, waves):

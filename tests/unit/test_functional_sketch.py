@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from dpgrams_core.bandwidths import Bandwidth, release_bandwidth
+from dpgrams_core import run
 from dpgrams_core.errors import SpecError
 from dpgrams_core.fourier import PAIRS, SKETCH_SENSITIVITY, feature_sums, noise_ceiling
-from dpgrams_core.methods.functional_sketch import climb, find_sketch_bumps, functional_sketch
+from dpgrams_core.methods.functional_sketch import climb, find_sketch_bumps
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.sketches import ReleasedSketch
-from dpgrams_core.specs import FunctionalSpec
 
 SIDE = 17.0
 
@@ -39,11 +38,8 @@ def blobs(table, rng):
     return make
 
 
-def release_of(data, seed=0, epsilon=1.0, n_modes=None, bandwidth=None):
-    sigma = SKETCH_SENSITIVITY * gaussian_multiplier(epsilon, 1e-6)
-    value = release_bandwidth(n=data.n, d=data.dimension, box=data.box, sigma=sigma)
-    chosen = Bandwidth(value, "release", True) if bandwidth is None else bandwidth
-    return functional_sketch(data, FunctionalSpec(epsilon=epsilon, n_modes=n_modes), SimulationNoise(seed), chosen)
+def release_of(data, seed=0, **settings):
+    return run("functional", data, seed=seed, **settings)
 
 
 def errors(modes, truth):
@@ -88,7 +84,7 @@ def test_the_guarantee_is_proven_and_priced_at_what_was_asked(blobs):
 
 
 def test_a_bandwidth_from_the_records_is_flagged(blobs):
-    release = release_of(blobs(4, 500), n_modes=1, bandwidth=Bandwidth(2.0, "silverman", False))
+    release = release_of(blobs(4, 500), n_modes=1, bandwidth="silverman")
     assert release.guarantee.status == "nominal"
     assert any("comes from the records" in caveat for caveat in release.guarantee.caveats)
 
@@ -107,9 +103,9 @@ def test_too_small_a_bandwidth_is_refused_before_anything_is_drawn(blobs, monkey
 
     monkeypatch.setattr(SimulationNoise, "independent_gaussian", drawn)
     with pytest.raises(SpecError, match="a bandwidth of at least"):
-        release_of(blobs(6, 100), bandwidth=Bandwidth(1e-3, "fixed", True))
+        release_of(blobs(6, 100), bandwidth=1e-3)
     with pytest.raises(AssertionError, match="drawn"):  # the guard itself works
-        release_of(blobs(6, 100), bandwidth=Bandwidth(2.0, "fixed", True))
+        release_of(blobs(6, 100), bandwidth=2.0)
 
 
 def test_pure_noise_seldom_shows_a_mode(rng):

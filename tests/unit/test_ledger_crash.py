@@ -1,4 +1,4 @@
-"""kill -9 at every step of a release: the ledger is never below what was drawn, and what it keeps was drawn."""
+"""kill -9 at every step of a purchase: the ledger is never below what was drawn, and what it keeps was drawn."""
 
 from __future__ import annotations
 
@@ -14,24 +14,36 @@ from dpgrams_core.privacy.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
 EPSILON = 0.5
+DRAWS = {"functional": 1, "dp_grams": 4, "bounds": 2}  # of one purchase: two starts and two steps; two rounds of counts
 
-# Runs releases in child processes that are killed: at their k-th step, for every k, or after some time.  A step is
-# every statement of the ledger's database and either side of its commit, and either side of a draw.  That noise is
-# about to be drawn is written to a file of its own before it is, so that the file is never below what was drawn.
+# Buys in child processes that are killed: at their k-th step, for every k, or after some time.  A step is every
+# statement of the ledger's database and either side of its commit, and either side of a draw.  That noise is about to
+# be drawn is written to a file of its own before it is, with the child's number, so that the file is never below what
+# was drawn.  The first draw of a purchase counts as its whole price.
 PROGRAM = """
 import json, os, random, signal, sys, time
+from pathlib import Path
 import numpy as np
+import pandas as pd
 from dpgrams_core import Dataset
 from dpgrams_core import releasing
+from dpgrams_core.datasets.table_reader import read_table
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.privacy.noise import ReleaseNoise
 
-path, drawn_path, order, seed, epsilon = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
+folder, seed, epsilon = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 data = Dataset(name="mine", kind="modes", points=np.linspace(-3, 3, 60)[:, None], box=[(-4, 4)], private=True)
-account = releasing.open_budget(data, Ledger(path), cap_epsilon=1000.0, cap_delta=0.5).account
+table = read_table(pd.DataFrame({"age": np.linspace(20, 60, 8_000)}).to_csv(index=False).encode(), "people.csv")
+few = {"epsilon": epsilon, "calibration": "tight", "n_starts": 2, "n_steps": 2}
+purchases = {
+    "functional": (data, lambda ledger: releasing.release("functional", data, ledger, epsilon=epsilon)),
+    "dp_grams": (data, lambda ledger: releasing.release("dp_grams", data, ledger, **few)),
+    "bounds": (table, lambda ledger: releasing.release_range(table, "age", ledger, epsilon=epsilon)),
+}
 releasing.quote("functional", data, epsilon=epsilon)  # remembered, so that the children are quick
+releasing.quote("dp_grams", data, **few)
 ReleaseNoise().independent_gaussian(np.zeros(3), 1.0)
-steps, kill_at = 0, None
+steps, children, kill_at, order, drawn_path = 0, 0, None, "", None
 
 
 def step(*_):
@@ -41,8 +53,8 @@ def step(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-real_connection, real_draw, real_charge, real_run = (
-    Ledger._connection, ReleaseNoise.independent_gaussian, Ledger.charge, releasing.run)
+real_connection, real_charge, real_keep = Ledger._connection, Ledger.charge, Ledger.keep
+late = {}
 
 
 def connection(self):
@@ -52,78 +64,110 @@ def connection(self):
     return made
 
 
-def draw(self, exact, scale):
-    step()
-    file = os.open(drawn_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(file, b"x")
-    os.fsync(file)
-    os.close(file)
-    step()
-    noisy = real_draw(self, exact, scale)
-    step()
-    return noisy
+def watched(real_draw):
+    def draw(self, *arguments):
+        step()
+        file = os.open(drawn_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, f"{children} ".encode())
+        os.fsync(file)
+        os.close(file)
+        step()
+        drawn = real_draw(self, *arguments)
+        step()
+        return drawn
+    return draw
 
 
 def charge(self, *arguments, **named):
-    if order == "late":  # what must be caught: the charge comes after the draw
-        releasing.run = lambda *a, **k: (real_run(*a, **k), real_charge(self, *arguments, **named))[0]
+    if order == "late":  # what must be caught: the charge comes after the draws
+        late["charge"] = arguments, named
         return None
     made = real_charge(self, *arguments, **named)
     step()
     return made
 
 
-Ledger._connection, ReleaseNoise.independent_gaussian, Ledger.charge = connection, draw, charge
+def keep(self, made, content):
+    if order == "late":
+        arguments, named = late["charge"]
+        made = real_charge(self, *arguments, **named)
+    real_keep(self, made, content)
 
 
-def child(number=None, delay=None):
-    global kill_at
+Ledger._connection, Ledger.charge, Ledger.keep = connection, charge, keep
+for name in ("independent_gaussian", "gumbel_argmax"):
+    setattr(ReleaseNoise, name, watched(getattr(ReleaseNoise, name)))
+
+
+def child(buy, path, number=None, delay=None):
+    global steps, kill_at, children
+    children += 1
     pid = os.fork()
     if pid == 0:
-        kill_at = number
-        releasing.release("functional", data, Ledger(path), epsilon=epsilon)
-        step()
+        steps, kill_at = 0, number
+        try:
+            buy(Ledger(path))
+            step()
+        except BaseException as error:
+            os.write(2, repr(error).encode())
+            os._exit(1)
         os._exit(0)
     if delay is not None:
         time.sleep(delay)
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) or status == 0, "a purchase failed"
     return os.WIFSIGNALED(status)
 
 
-def state():
+def state(path, account):
     Ledger._connection = real_connection
     charged = sum(row.epsilon for row in Ledger(path).charges(account))
     kept = sum(row.epsilon for row, _ in Ledger(path).kept(account))
     Ledger._connection = connection
-    drawn = os.path.getsize(drawn_path) if os.path.exists(drawn_path) else 0
-    return charged, drawn * epsilon, kept
+    drawn = drawn_path.read_text().split() if drawn_path.exists() else []
+    return (charged, epsilon * len(set(drawn)), kept), drawn.count(str(children))
 
 
-found, killed = [], 0
-number = 1
-while True:  # every step in turn, until a release is over before it
-    was_killed = child(number=number)
-    found.append(state())
-    if not was_killed or found[-1][0] < found[-1][1]:
-        break
-    killed += 1
-    number += 1
-begin = time.monotonic()
-child()
-whole = time.monotonic() - begin
-chance = random.Random(seed)
-for _ in range(15 if order == "right" else 0):
-    killed += child(delay=chance.uniform(0, whole))
-    found.append(state())
-print(json.dumps({"found": found, "killed": killed, "steps": number - 1, "account": account}))
+def crashes(case):
+    global drawn_path
+    path, drawn_path = folder / f"{case}_{order}.sqlite3", folder / f"{case}_{order}_drawn"
+    records, buy = purchases[case]
+    account = releasing.open_budget(records, Ledger(path), cap_epsilon=1000.0, cap_delta=0.5).account
+    found, draws, killed, number = [], [], 0, 0
+    was_killed = True
+    while was_killed:  # every step in turn, until a purchase is over before it
+        number += 1
+        was_killed = child(buy, path, number=number)
+        killed += was_killed
+        after, count = state(path, account)
+        found.append(after)
+        draws.append(count)
+        if after[0] < after[1]:  # caught; nothing that comes now makes it good
+            break
+    if order == "right":
+        begin = time.monotonic()
+        child(buy, path)
+        whole = time.monotonic() - begin
+        for _ in range(10):
+            killed += child(buy, path, delay=chance.uniform(0, whole))
+            found.append(state(path, account)[0])
+    return {"found": found, "draws": draws, "killed": killed, "steps": number - 1, "account": account}
+
+
+chance, results = random.Random(seed), {}
+for order in ("right", "late"):
+    results[order] = {case: crashes(case) for case in purchases}
+print(json.dumps(results))
 """
 
 
-def crashes(tmp_path, order, seed):
-    path, drawn = tmp_path / "ledger.sqlite3", tmp_path / "drawn"
+@pytest.fixture(scope="module")
+def all_crashes(tmp_path_factory, seed):
+    """What was found, and the folder with the ledgers; one process for all, since loading takes longest."""
+    folder = tmp_path_factory.mktemp("crash")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(path), str(drawn), order, str(seed), str(EPSILON)],
+        [sys.executable, "-c", PROGRAM, str(folder), str(seed), str(EPSILON)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -131,21 +175,23 @@ def crashes(tmp_path, order, seed):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1]), Ledger(path)
+    return json.loads(done.stdout.splitlines()[-1]), folder
 
 
-@pytest.fixture(scope="module")
-def crashed(tmp_path_factory, seed):
-    return crashes(tmp_path_factory.mktemp("crash"), "right", seed)
+@pytest.fixture(params=list(DRAWS))
+def crashed(request, all_crashes):
+    """A purchase by its name, what was found, and its ledger."""
+    results, folder = all_crashes
+    return request.param, results["right"][request.param], Ledger(folder / f"{request.param}_right.sqlite3")
 
 
 def test_the_ledger_is_never_below_what_was_drawn(crashed):
-    result, _ = crashed
+    _, result, _ = crashed
     assert all(charged >= drawn >= kept for charged, drawn, kept in result["found"])
 
 
 def test_the_crashes_came_before_between_and_after(crashed):
-    result, _ = crashed
+    case, result, _ = crashed
     assert result["steps"] >= 20
     assert result["killed"] >= 25
     found = result["found"][: result["steps"] + 1]
@@ -153,18 +199,21 @@ def test_the_crashes_came_before_between_and_after(crashed):
     gains = {tuple(now - then for then, now in zip(before, after, strict=True)) for before, after in pairs}
     # Nothing yet; charged and not drawn; charged, drawn and lost; charged, drawn and kept.
     assert gains == {(0, 0, 0), (EPSILON, 0, 0), (EPSILON, EPSILON, 0), (EPSILON, EPSILON, EPSILON)}
+    assert set(result["draws"]) == set(range(DRAWS[case] + 1))  # also between the draws that one charge pays for
 
 
 def test_what_was_kept_comes_back_whole(crashed):
-    result, ledger = crashed
+    case, result, ledger = crashed
     kept = read_kept(ledger, result["account"])
     assert kept.problems == ()
-    assert EPSILON * len(kept.releases) == result["found"][-1][2]
+    assert EPSILON * (len(kept.releases) + len(kept.bounds)) == result["found"][-1][2]
+    assert not (kept.releases if case == "bounds" else kept.bounds)
     assert all(found.release.guarantee.epsilon == EPSILON for _, found in kept.releases)
+    assert all(found.low < found.high for _, found in kept.bounds)
 
 
 def test_the_ledger_works_on_afterwards(crashed):
-    result, ledger = crashed
+    _, result, ledger = crashed
     account = result["account"]
     before = ledger.totals(account).basic_epsilon
     assert before == result["found"][-1][0]
@@ -173,6 +222,7 @@ def test_the_ledger_works_on_afterwards(crashed):
     assert {row.drawn for row in ledger.charges(account)} == {True, False}
 
 
-def test_a_ledger_that_is_charged_after_the_draw_would_be_caught(tmp_path, seed):
-    result, _ = crashes(tmp_path, "late", seed)
-    assert any(charged < drawn for charged, drawn, _ in result["found"])
+@pytest.mark.parametrize("case", DRAWS)
+def test_a_ledger_that_is_charged_after_the_draw_would_be_caught(all_crashes, case):
+    found = all_crashes[0]["late"][case]["found"]
+    assert any(charged < drawn for charged, drawn, _ in found)

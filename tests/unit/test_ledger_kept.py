@@ -72,6 +72,8 @@ def test_it_is_kept_once_and_not_changed(ledger):
     ledger.keep(charge, b"first")
     ledger.keep(charge, b"second")
     assert [content for _, content in ledger.kept(charge.account)] == [b"first"]
+    ledger.keep(charge, b"first, and what was read off it", instead=True)
+    assert [content for _, content in ledger.kept(charge.account)] == [b"first, and what was read off it"]
     connection = sqlite3.connect(ledger.path)
     with pytest.raises(sqlite3.IntegrityError, match="never changed"):
         connection.execute("UPDATE kept SET content = 'other'")

@@ -22,6 +22,7 @@ from dpgrams_core import METHODS, BudgetError, DataError, Dataset, SpecError, lo
 from dpgrams_core import releasing as releasing_module
 from dpgrams_core.__main__ import main
 from dpgrams_core.datasets.upload import table_of_frame
+from dpgrams_core.methods import draw
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 from dpgrams_core.releasing import open_budget, quote, release, release_range
@@ -96,7 +97,7 @@ class TestPrice:
         assert (paid.charge.epsilon, paid.charge.delta) == (offer.epsilon, offer.delta)
         assert paid.release.guarantee.epsilon <= paid.charge.epsilon
         assert paid.release.guarantee.delta <= paid.charge.delta
-        assert paid.charge.status == paid.release.guarantee.status
+        assert paid.charge.status == paid.release.guarantee.ledger_status
         assert offer.events in (paid.release.events, ())
         assert (paid.release.door, paid.release.seed) == ("release", None)
         assert [row.drawn for row in ledger.charges()] == [True]
@@ -137,7 +138,7 @@ class TestPrice:
         assert ledger.charges() == []
 
     def test_a_price_draws_nothing_private_and_charges_nothing(self, data, ledger, monkeypatch):
-        monkeypatch.setattr(releasing_module, "run", None)
+        monkeypatch.setattr(releasing_module, "draw", None)
         monkeypatch.setattr(ReleaseNoise, "independent_gaussian", None)
         quote("functional", data, epsilon=0.5)
         assert ledger.charges() == []
@@ -169,10 +170,10 @@ class TestOrder:
 
     def test_a_result_that_was_not_priced_is_withheld(self, data, ledger, monkeypatch):
         def dearer(*arguments, **options):
-            result = run(*arguments, **options)
+            result = draw(*arguments, **options)
             return replace(result, guarantee=replace(result.guarantee, epsilon=0.6))
 
-        monkeypatch.setattr(releasing_module, "run", dearer)
+        monkeypatch.setattr(releasing_module, "draw", dearer)
         with pytest.raises(RuntimeError, match="withheld"):
             release("functional", data, ledger, epsilon=0.5)
         assert [row.drawn for row in ledger.charges()] == [False]
@@ -253,6 +254,18 @@ class TestOneBudget:
         other = load_table(frame.iloc[1:], columns=["age"], box=[(0, 100)])
         assert open_budget(other, ledger).totals.basic_epsilon == 0
 
+    def test_it_is_opened_with_the_cap_of_the_settings(self, frame, data, ledger, monkeypatch):
+        monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "0.4")
+        monkeypatch.setenv("DPGRAMS_CAP_DELTA", "2e-5")
+        with pytest.raises(BudgetError, match=r"cap of ε = 0\.4 and δ = 2e-05"):
+            release("functional", data, ledger, epsilon=0.5)
+        other = table_of_frame(frame.iloc[1:])
+        with pytest.raises(BudgetError, match=r"cap of ε = 0\.4"):
+            release_range(other, "age", ledger, epsilon=2.5)
+        for opened in (open_budget(data, ledger), open_budget(other, ledger)):
+            assert (opened.cap_epsilon, opened.cap_delta) == (0.4, 2e-5)
+        assert ledger.charges() == []
+
     def test_a_data_set_made_by_hand(self, corners, ledger):
         mine = replace(corners, private=True)
         assert open_budget(mine, ledger).account != open_budget(replace(mine, points=mine.points + 1), ledger).account
@@ -290,7 +303,7 @@ def test_two_hundred_concurrent_releases_spend_at_most_the_cap(ledger, monkeypat
     account = open_budget(data, ledger, cap_epsilon=2.0, cap_delta=1e-3).account
     quote("functional", data, epsilon=0.125, n_modes=1)  # remembered, so that the race is about the ledger
     # What is drawn is the same; what is read off it afterwards is left out, since it takes most of the time.
-    monkeypatch.setitem(METHODS, "functional", replace(METHODS["functional"], function=METHODS["functional"].bare))
+    monkeypatch.setitem(METHODS, "functional", replace(METHODS["functional"], reading=None))
     with multiprocessing.get_context("fork").Pool(4) as pool:
         done = sum(pool.map(race, [(ledger.path, 50)] * 4, chunksize=1))
     rows = ledger.charges(account)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 
@@ -15,7 +16,7 @@ from dpgrams_core import METHODS, Guarantee, load_dataset, run
 from dpgrams_core.figures import Chart, contour_chart, density_grid
 from dpgrams_core.privacy.composition import Totals
 from dpgrams_core.privacy.ledger import Account, Charge
-from dpgrams_core.privacy.meaning import belief, percent
+from dpgrams_core.privacy.meaning import belief, one_in, percent
 from dpgrams_core.reports import (
     MOST_ROWS,
     figure_html,
@@ -70,6 +71,7 @@ def test_the_report_has_question_answer_picture_table_guarantee_ledger_and_date(
         "can become at most 73% sure",
         release.guarantee.statement,
         "What this does not cover",
+        "a person with k rows has k times the ε",
         "charge 7: ε = 1",
         "another file holds",  # the ledger's blind spot
         "A note of the page.",
@@ -150,6 +152,21 @@ class TestGuaranteeInWords:
         said = self.words(neighbours="add-or-remove-one", epsilon=1.0, delta=0.0)
         assert f"at most {percent(belief(0.5, 2.0, 0.0).most)} sure" in said
         assert "exceptions" not in said
+
+    def test_a_claim_about_adding_and_removing_has_the_delta_of_two_steps(self):
+        said = self.words(neighbours="add-or-remove-one", epsilon=2.0, delta=1e-6)
+        chance = belief(0.5, 4.0, (1 + math.exp(2.0)) * 1e-6).chance_above
+        assert f"a chance of at most {one_in(chance)}" in said
+
+    def test_a_claim_about_responses_promises_nothing_of_predictors(self):
+        said = self.words(neighbours="replace-one-response")
+        assert "that a record is A" not in said
+        assert (
+            f"that the response of a record is A and not B can become at most {percent(belief(0.5, 1.0).most)}" in said
+        )
+        assert "Predictors are not protected." in said
+        assert "one record's response changed, its predictor and n public" in said
+        assert "Predictors" not in self.words()
 
     def test_no_privacy_is_said(self):
         said = self.words(status="none", epsilon=float("inf"), delta=1.0)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from dpgrams_core import SpecError, commands_sweep, load_dataset
+from dpgrams_core import shipped as finished
 from dpgrams_core.__main__ import main
-from dpgrams_core.experiments import CLUSTERING, EXPERIMENTS, KERNELS, MODES, REGRESSION
+from dpgrams_core.bandwidths import BANDWIDTH_RULES, BandwidthFacts
+from dpgrams_core.cells import CellResult
+from dpgrams_core.datasets.real import DATA_VARIABLE
+from dpgrams_core.experiments import CLUSTERING, EXPERIMENTS, GROUPS, KERNELS, MODES, REGRESSION, SENSITIVITY
+from dpgrams_core.methods import run
 from dpgrams_core.paper import ONE_RUN, paper_table, printed_numbers
 from dpgrams_core.reproduce import comparison, summary, wide
 from dpgrams_core.sweeps import run_cell
@@ -76,8 +83,6 @@ def test_clusters_stay_with_the_papers_draw_and_know_their_number():
 
 def test_a_fixed_draw_gives_every_run_the_same_records():
     cell = next(cell for name, cell in CLUSTERING.cells(3, ["kmeans"]) if cell.n == 700)
-    from dataclasses import replace
-
     three = run_cell(replace(cell, runs=3, options=(("n_clusters", 1), ("n_init", 1))))
     assert len(set(three.scores["centroid_mse"])) == 1  # the mean of the records
     anew = run_cell(replace(cell, runs=3, options=(("n_clusters", 1), ("n_init", 1)), draw=None))
@@ -130,9 +135,9 @@ def test_a_figure_has_our_cells_and_no_printed_number():
     wanted = [pair for pair in KERNELS.cells(1, ["kernel"]) if (pair[1].n, pair[1].epsilon) == (700, 1.0)]
     table = comparison(KERNELS, [(column, run_cell(cell)) for column, cell in wanted])
     assert table["printed"].isna().all()
-    assert set(table["value"]) == {"gaussian", "gaussian4"}
+    assert set(table["value"]) == {"gaussian", "gaussian4", "legendre4"}
     shown = wide(KERNELS, table, "mse")
-    assert set(shown["value"]) == {"gaussian", "gaussian4"}  # a column called like the control must not hide it
+    assert set(shown["value"]) == set(table["value"])  # a column called like the control must not hide it
     assert shown["mse"].str.contains("[0-9]").all()
 
 
@@ -157,3 +162,153 @@ def test_all_experiments_can_be_planned():
 def test_bad_wishes_are_refused_on_the_command_line(words, sentence, capsys):
     assert main(["reproduce", *words]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_the_kernels_share_the_bandwidth_of_the_papers_rule():
+    cells = [cell for _, cell in KERNELS.cells(1, KERNELS.names)]
+    assert len(cells) == 3 * 4 * 4
+    assert {cell.value for cell in cells} == {"gaussian", "gaussian4", "legendre4"}
+    data = load_dataset("four_corners", n=700, seed=0)
+    here = [dict(cell.options) for cell in cells if (cell.n, cell.epsilon) == (700, 0.5)]
+    releases = [run("dp_grams", data, epsilon=0.5, seed=0, **options) for options in here]
+    spent = 0.5 * (1 - releases[0].spec.init_fraction)
+    facts = BandwidthFacts(n=700, d=2, box=data.box, epsilon=spent, beta=3.0, points=data.points)
+    assert [release.spec.bandwidth for release in releases] == [BANDWIDTH_RULES["h_opt"].rule(facts)] * 3
+
+
+def test_the_default_minibatch_is_among_those_that_are_drawn():
+    for name, cell in SENSITIVITY.cells(1, ["batch_size"]):
+        assert name == cell.varied
+        assert math.ceil(cell.n / math.log(cell.n)) in [
+            other.value for _, other in SENSITIVITY.cells(1, ["batch_size"]) if other.n == cell.n
+        ]
+
+
+def made_up(cell, **change):
+    """A finished cell without any work."""
+    runs = tuple(cell.numbers)
+    scores = dict.fromkeys(("mse", "found", "branch_recall", "ari"), (0.5,) * len(runs))
+    whole = CellResult(
+        cell=cell, scores=scores, seconds=(0.1,) * len(runs), status="nominal", failures=(), numbers=runs
+    )
+    return replace(whole, **change)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A place for finished tables, with one of an earlier day."""
+    monkeypatch.setattr(finished, "FOLDER", tmp_path / "results")
+    finished.shipped.cache_clear()
+    finished.ship("kernels", [made_up(cell) for _, cell in KERNELS.cells(2, ["kernel"])], command="a", seed=0, date="b")
+    before = {path: path.read_bytes() for path in finished.FOLDER.iterdir()}
+    yield lambda: before == {path: path.read_bytes() for path in finished.FOLDER.iterdir()}
+    finished.shipped.cache_clear()
+
+
+@pytest.fixture
+def streamed(monkeypatch):
+    """``streamed(results)``: what a sweep of some cells gives instead of running; returns the sweeps that began."""
+
+    def use(results):
+        begun = []
+
+        def stream(cells, *_, **__):
+            begun.append(cells)
+            yield from results(cells)
+
+        monkeypatch.setattr(commands_sweep, "stream_partial", stream)
+        return begun
+
+    return use
+
+
+def stopped_after(count, error):
+    def results(cells):
+        yield from map(made_up, cells[:count])
+        raise error
+
+    return results
+
+
+def test_a_whole_table_is_shipped(folder, streamed):
+    streamed(lambda cells: map(made_up, reversed(cells)))
+    assert main(["reproduce", "kernels", "--ship"]) == 0
+    table = finished.shipped("kernels")
+    assert table.facts["command"] == "python -m dpgrams_core reproduce kernels --runs 20"
+    planned = [cell for _, cell in KERNELS.cells(20, ["kernel"])]
+    assert [result.cell for _, result in table.results] == planned
+
+
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("what", ["kernels", "sensitivity"])
+def test_ctrl_c_stops_at_once_and_shows_what_is_finished(what, count, folder, streamed, capsys, monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    begun = streamed(stopped_after(count, KeyboardInterrupt()))
+    assert main(["reproduce", what]) == 130
+    out, err = capsys.readouterr()
+    assert len(begun) == 1  # no other experiment after it
+    assert ("0.5" in out) == (count > 0)
+    assert ("No run is finished" in out) == (count == 0)
+    assert err.endswith("stopped\n")
+    if what == "kernels":
+        assert main(["reproduce", what, "--ship"]) == 130
+        assert folder()
+
+
+@pytest.mark.parametrize(
+    ("results", "words"),
+    [
+        (lambda cells: map(made_up, cells[1:]), "1 of its 48 cells are not complete, or have failures"),
+        (
+            lambda cells: (
+                made_up(cell, seconds=(0.1,) * 19, numbers=tuple(range(19)), failed=(19,), failures=("oops",))
+                for cell in cells
+            ),
+            "48 of its 48 cells are not complete, or have failures",
+        ),
+        (stopped_after(3, SpecError("scheduler", "tcp://a", "it or its workers went away")), "workers went away"),
+    ],
+)
+def test_a_part_of_a_table_is_shown_and_never_shipped(results, words, folder, streamed, capsys):
+    streamed(results)
+    assert main(["reproduce", "kernels", "--ship"]) == 2
+    out, err = capsys.readouterr()
+    assert "fig:kernel_order_validation, mse" in out
+    assert words in err.splitlines()[-1]
+    assert folder()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["modes", "--columns", "functional"], "columns = 'functional' is not allowed: a finished table has all"),
+        (["kernels", "--runs", "19"], "runs = 19 is not allowed: the finished table of kernels has at least 20"),
+        (["clustering"], "The RNA-Seq data do not come with this project"),
+        (["all"], "The RNA-Seq data do not come with this project"),
+    ],
+)
+def test_what_cannot_be_shipped_is_refused_before_any_run(words, sentence, folder, streamed, capsys, monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    begun = streamed(lambda _: ())
+    assert main(["reproduce", *words, "--ship"]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {sentence}")
+    assert begun == []
+    assert folder()
+
+
+def test_tables_without_their_data_are_left_out_and_named(streamed, capsys, monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    begun = streamed(lambda cells: map(made_up, cells))
+    assert main(["reproduce", "clustering", "--columns", "functional"]) == 0
+    out, err = capsys.readouterr()
+    assert {cell.dataset for cell in begun[0]} == {"blobs", "digits", "mnist"}
+    assert "The tables of rnaseq are left out. The RNA-Seq data do not come with this project" in err
+    assert "clustering_blobs" in out
+
+
+def test_a_column_that_only_some_experiments_have_is_refused_before_any_run(streamed, capsys):
+    begun = streamed(lambda _: ())
+    assert len(GROUPS["sensitivity"]) == 3
+    assert main(["reproduce", "sensitivity", "--columns", "step_size"]) == 2
+    assert begun == []
+    assert "columns = 'step_size'" in capsys.readouterr().err

@@ -100,6 +100,8 @@ def test_the_box_must_fit_the_points(table):
 def test_a_guarantee_has_a_known_status():
     with pytest.raises(ValueError, match="unknown status"):
         Guarantee(epsilon=1, delta=0, status="certified", statement="")
+    with pytest.raises(ValueError, match="unknown neighbours"):
+        Guarantee(epsilon=1, delta=0, status="proven", statement="", neighbours="replace-two")
     assert Guarantee(epsilon=1, delta=0, status="proven", statement="").neighbours == "replace-one"
 
 

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from dpgrams_core import DataError, SpecError, load_table
-from dpgrams_core.datasets import parquet_reader
+from dpgrams_core.datasets import csv_reader, csv_text, parquet_reader
 from dpgrams_core.datasets.table_reader import Limits, read_table
 from dpgrams_core.datasets.upload import LEAST_ROWS, named_box, picked_names, picked_rows, read_upload, table_of_frame
 from dpgrams_core.settings import Settings
@@ -221,6 +221,36 @@ def test_the_separator_is_said():
     assert read_table(GOOD["plain"]).notes == ()
 
 
+LINE_ENDS = pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"], ids=["plain", "Windows", "old Macintosh"])
+
+
+@LINE_ENDS
+@pytest.mark.parametrize("piece", [7, 8, 9, 1000])
+def test_a_blank_line_of_one_column_is_a_missing_value(line_end, piece, monkeypatch):
+    monkeypatch.setattr(csv_reader, "PIECE", piece)  # so that line ends are cut in two
+    monkeypatch.setattr(csv_text, "PIECE", piece)
+    cells = ["", *map(str, range(10, 20)), "", "", *map(str, range(20, 30))]
+    table = read_table(line_end.join(["a", *cells, "", "", ""]).encode())  # those at the end are nothing
+    np.testing.assert_array_equal(table.values["a"], [float(cell) if cell else np.nan for cell in cells])
+    assert table.notes == ()
+    assert "3 of 23 rows have a missing value" in sentence_of(lambda: picked_rows(table, ["a"]))
+    quoted = read_table(line_end.join(["a", *(cell or '""' for cell in cells)]).encode())  # as pandas writes it
+    assert quoted.content == table.content
+
+
+@LINE_ENDS
+@pytest.mark.parametrize("piece", [23, 24, 25, 1000])
+def test_blank_lines_between_several_columns_are_counted(line_end, piece, monkeypatch):
+    monkeypatch.setattr(csv_reader, "PIECE", piece)
+    monkeypatch.setattr(csv_text, "PIECE", piece)
+    rows = [f'{k},"x\n\r\n{k}"' for k in range(10, 30)]  # a blank line in a cell is none
+    lines = ["", "a,b", "", *rows[:9], "", "", *rows[9:], "", ""]
+    table = read_table(line_end.join(lines).encode())
+    assert (table.n_rows, table.numeric, table.notes) == (20, ("a",), ("4 blank lines were skipped.",))
+    one = read_table(line_end.join(["a;b", "1;2", "", "3;4"]).encode())
+    assert one.notes == ("The columns are separated by semicolons.", "1 blank line was skipped.")
+
+
 def test_a_million_rows_are_read(rng):
     numbers = rng.integers(0, 1000, 1_000_000)
     table = read_table(b"a,b\n" + b"".join(b"%d,%d\n" % (k, k + 1) for k in numbers.tolist()), "a.csv")
@@ -348,6 +378,7 @@ class TestLoadTable:
     def test_the_box_becomes_the_standard_one_and_back(self):
         data = load_table(self.frame(), columns=["age", "pay"], box={"age": (0, 100), "pay": (0, 4e6)})
         assert (data.private, data.kind, data.name) == (True, "modes", "own data")
+        assert "whether a picked column is constant" in data.statements[0]  # a refusal says so
         assert data.box.tolist() == [[-4, 4], [-4, 4]]
         np.testing.assert_allclose(data.to_user_units(data.points), self.frame()[["age", "pay"]], rtol=1e-12)
         assert data.points[:, 0].min() == pytest.approx(-4 + 0.8)
