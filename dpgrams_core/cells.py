@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core.datasets import load_dataset
+from dpgrams_core.errors import SpecError
 from dpgrams_core.methods import run
 from dpgrams_core.metrics import score
 
 QUANTILES = (0.10, 0.25, 0.50, 0.75, 0.90)
+# What comes again with the same settings and seeds. All else, such as memory or a file that is not there, may pass.
+LASTING = (SpecError, ArithmeticError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +56,8 @@ class CellResult:
     """The scores of every run of a cell, in order of the runs; a run that failed is left out.
 
     ``numbers`` are the run numbers of the scores and ``failed`` those of the failures; both together are fewer
-    than the runs of the cell while it is not complete.
+    than the runs of the cell while it is not complete.  ``passing`` are those of ``failed`` that are worth another
+    try: they say something about the machine and nothing about the cell.
     """
 
     cell: Cell
@@ -63,6 +67,7 @@ class CellResult:
     failures: tuple[str, ...]
     numbers: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
+    passing: tuple[int, ...] = ()
 
     @property
     def ended(self) -> int:
@@ -132,6 +137,7 @@ def run_cell(cell: Cell) -> CellResult:
     seconds: list[float] = []
     numbers: list[int] = []
     failures: list[str] = []
+    passing: list[int] = []
     status = "none"
     options = dict(cell.options)
     if math.isfinite(cell.epsilon):
@@ -145,6 +151,7 @@ def run_cell(cell: Cell) -> CellResult:
             found = score(release, data)
         except Exception as error:
             failures.append(failure_text(error))
+            passing += [] if isinstance(error, LASTING) else [number]
             continue
         seconds.append(taken)
         numbers.append(number)
@@ -159,6 +166,7 @@ def run_cell(cell: Cell) -> CellResult:
         failures=tuple(failures),
         numbers=tuple(numbers),
         failed=tuple(sorted(set(cell.numbers) - set(numbers))),
+        passing=tuple(passing),
     )
 
 
@@ -169,7 +177,7 @@ def failure_text(error: BaseException) -> str:
 
 
 def failed_result(cell: Cell, sentence: str) -> CellResult:
-    """A cell of which no run came back."""
+    """A cell of which no run came back, which may be different next time."""
     return CellResult(
         cell=cell,
         scores={},
@@ -177,6 +185,21 @@ def failed_result(cell: Cell, sentence: str) -> CellResult:
         status="none",
         failures=(sentence,) * cell.runs,
         failed=tuple(cell.numbers),
+        passing=tuple(cell.numbers),
+    )
+
+
+def settled(result: CellResult) -> CellResult:
+    """What is known of a cell for good: without the failures that are worth another try."""
+    if not result.passing:
+        return result
+    passing = set(result.passing)
+    kept = [place for place, number in enumerate(result.failed) if number not in passing]
+    return replace(
+        result,
+        failures=tuple(result.failures[place] for place in kept),
+        failed=tuple(result.failed[place] for place in kept),
+        passing=(),
     )
 
 
@@ -208,17 +231,19 @@ def split(cell: Cell, size: int, skip: Iterable[int] = ()) -> Iterator[Cell]:
 def join(cell: Cell, pieces: Iterable[CellResult]) -> CellResult:
     """What is known of a cell from its pieces, in order of the runs; a run that came twice counts once.
 
-    All pieces together give what the whole cell gives.
+    All pieces together give what the whole cell gives.  Of two failures of a run the one that lasts is kept.
     """
     good: dict[int, tuple[CellResult, int]] = {}
-    bad: dict[int, str] = {}
+    bad: dict[int, tuple[bool, str]] = {}
     for piece in pieces:
         if same_but_runs(piece.cell) != same_but_runs(cell):
             raise ValueError("pieces of different cells cannot be joined")
         for place, number in enumerate(piece.numbers):
             good.setdefault(number, (piece, place))
+        passing = set(piece.passing)
         for number, text in zip(piece.failed, piece.failures, strict=True):
-            bad.setdefault(number, text)
+            if number not in bad or (bad[number][0] and number not in passing):
+                bad[number] = (number in passing, text)
     numbers = sorted(number for number in good if number in cell.numbers)
     failed = sorted(number for number in bad if number in cell.numbers and number not in good)
     found = [good[number] for number in numbers]
@@ -228,7 +253,8 @@ def join(cell: Cell, pieces: Iterable[CellResult]) -> CellResult:
         scores={name: tuple(piece.scores[name][place] for piece, place in found) for name in names},
         seconds=tuple(piece.seconds[place] for piece, place in found),
         status=found[-1][0].status if found else "none",
-        failures=tuple(bad[number] for number in failed),
+        failures=tuple(bad[number][1] for number in failed),
         numbers=tuple(numbers),
         failed=tuple(failed),
+        passing=tuple(number for number in failed if bad[number][0]),
     )

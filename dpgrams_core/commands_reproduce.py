@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.checks import whole
-from dpgrams_core.commands_sweep import run_with_progress
+from dpgrams_core.commands_sweep import run_with_progress, shown_before
+from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import SWEEP_EXECUTORS
 from dpgrams_core.experiments import EXPERIMENTS, GROUPS, Experiment
 from dpgrams_core.reproduce import comparison, summary, wide
-from dpgrams_core.shipped import ship
-from dpgrams_core.sweep_plan import MAX_RUNS
+from dpgrams_core.shipped import ship, what_is_missing
+from dpgrams_core.sweep_plan import MAX_RUNS, check_data
 
 
 def add_reproduce(commands: Any, value: Callable[[str], Any]) -> None:
@@ -25,30 +28,92 @@ def add_reproduce(commands: Any, value: Callable[[str], Any]) -> None:
     again.add_argument("--executor", choices=SWEEP_EXECUTORS, default="processes")
     again.add_argument("--scheduler", help="address of a Dask scheduler; without one, a cluster on this machine")
     again.add_argument("--out", help="a results file (.parquet); runs that it holds are not made again")
-    again.add_argument("--ship", action="store_true", help="write the finished tables into assets/results")
+    again.add_argument("--ship", action="store_true", help="write tables that are complete into assets/results")
     again.add_argument("--json", action="store_true", help="machine-readable output")
 
 
 def reproduce_text(arguments: argparse.Namespace) -> str:
-    """Run the experiments, one after the other, and return their tables."""
+    """Run the experiments, one after the other, and return their tables; what stops it ends it with what there is."""
+    experiments = [EXPERIMENTS[name] for name in GROUPS[arguments.what]]
     if arguments.runs is not None:
         whole("runs", arguments.runs, 1, MAX_RUNS)
-    return "\n\n".join(_one(EXPERIMENTS[name], arguments) for name in GROUPS[arguments.what])
+    for experiment in experiments:
+        experiment.cells(1, arguments.columns or experiment.names)  # a wrong column is refused before any run
+        if arguments.ship:
+            _refuse_a_part(experiment, arguments)
+    texts: list[str] = []
+    stopped: BaseException | None = None
+    try:
+        not_shipped = [trouble for item in experiments if (trouble := _one(item, arguments, texts))]
+        stopped = DataError(" ".join(not_shipped)) if not_shipped else None
+    except (KeyboardInterrupt, SpecError, DataError) as error:
+        if not texts:
+            raise
+        stopped = error
+    return shown_before(stopped, "\n\n".join(texts))
 
 
-def _one(experiment: Experiment, arguments: argparse.Namespace) -> str:
+def _refuse_a_part(experiment: Experiment, arguments: argparse.Namespace) -> None:
+    """A part of a table must not take the place of a whole one; better said before hours of work than after."""
+    if arguments.columns:
+        raise SpecError("columns", " ".join(arguments.columns), "a finished table has all columns; leave it out")
+    if arguments.runs is not None and arguments.runs < experiment.runs:
+        allowed = f"the finished table of {experiment.name} has at least {experiment.runs} runs a cell"
+        raise SpecError("runs", arguments.runs, allowed)
+    if not arguments.scheduler:
+        check_data(cell for _, cell in experiment.cells(1, experiment.names))
+
+
+def _one(experiment: Experiment, arguments: argparse.Namespace, texts: list[str]) -> str:
+    """Run one experiment and add its text; returns why it was not shipped, where that was wished."""
     runs = experiment.runs if arguments.runs is None else arguments.runs
-    cells = experiment.cells(runs, arguments.columns or experiment.names)
+    planned = experiment.cells(runs, arguments.columns or experiment.names)
+    cells = planned if arguments.scheduler else _with_data(planned)
     column_of = {cell: column for column, cell in cells}
-    results = run_with_progress([cell for _, cell in cells], arguments.executor, arguments.scheduler, arguments.out)
-    table = comparison(experiment, [(column_of[result.cell], result) for result in results])
-    if arguments.ship:
-        words = ["python -m dpgrams_core reproduce", arguments.what, f"--runs {runs}"]
-        words += [f"--columns {' '.join(arguments.columns)}"] if arguments.columns else []
-        ship(experiment.name, results, command=" ".join(words), seed=0, date=datetime.now(UTC).date().isoformat())
-    if arguments.json:
+    ran = run_with_progress(
+        list(column_of), arguments.executor, arguments.scheduler, arguments.out, keep=lambda result: result
+    )
+    found = {result.cell: result for result in ran.kept}
+    results = [(column, found[cell]) for cell, column in column_of.items() if cell in found]  # in the planned order
+    texts.append(_text(experiment, runs, results, arguments.json))
+    if ran.stopped is not None:
+        raise ran.stopped
+    if not arguments.ship:
+        return ""
+    if missing := what_is_missing(experiment, [result for _, result in results], runs):
+        return f"The finished table of {experiment.name} was left as it was: {missing}."
+    words = f"python -m dpgrams_core reproduce {arguments.what} --runs {runs}"
+    ship(
+        experiment.name,
+        [result for _, result in results],
+        command=words,
+        seed=0,
+        date=datetime.now(UTC).date().isoformat(),
+    )
+    return ""
+
+
+def _with_data(cells: Sequence[tuple[str, Cell]]) -> list[tuple[str, Cell]]:
+    """The cells whose data are on this machine; those of others are left out, and it is said why."""
+    here: dict[str, bool] = {}
+    for _, cell in cells:
+        if cell.dataset not in here:
+            try:
+                check_data([cell])
+            except DataError as error:
+                print(f"The tables of {cell.dataset} are left out. {error}", file=sys.stderr)
+                here[cell.dataset] = False
+            here.setdefault(cell.dataset, True)
+    return [pair for pair in cells if here[pair[1].dataset]]
+
+
+def _text(experiment: Experiment, runs: int, results: Sequence[tuple[str, CellResult]], as_json: bool) -> str:
+    table = comparison(experiment, results)
+    if as_json:
         return str(table.to_json(orient="records", indent=2))
     parts = [f"{experiment.name}: {runs} runs a cell, mean ± standard error"]
+    if table.empty:
+        return f"{parts[0]}\n\nNo run is finished."
     for name in dict.fromkeys(table["table"]):
         here = table[table["table"] == name]
         for measure in experiment.measures:

@@ -6,14 +6,19 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
 from dpgrams_core.cells import Cell, CellResult
+from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import SWEEP_EXECUTORS
 from dpgrams_core.progress import Progress
-from dpgrams_core.sweeps import plan_cells, stream_partial, tidy
+from dpgrams_core.sweep_plan import MAX_CELLS_UNASKED
+from dpgrams_core.sweeps import plan_cells, stream_partial, table_of, table_row
+
+Kept = TypeVar("Kept")
 
 
 def add_sweep_options(command: argparse.ArgumentParser, value: Callable[[str], Any]) -> None:
@@ -42,11 +47,22 @@ def sweep_text(arguments: argparse.Namespace, options: dict[str, Any]) -> str:
         confirm=arguments.yes,
         **options,
     )
-    results = run_with_progress(cells, arguments.executor, arguments.scheduler, arguments.out)
-    table = tidy(results)
-    if arguments.json:
-        return str(table.to_json(orient="records", indent=2))
-    return table[shown_columns(table)].to_string(index=False)
+    ran = run_with_progress(cells, arguments.executor, arguments.scheduler, arguments.out, keep=table_row)
+    table = table_of(ran.kept)
+    text = str(table.to_json(orient="records", indent=2)) if arguments.json else _screen(table)
+    return shown_before(ran.stopped, text)
+
+
+def _screen(table: pd.DataFrame) -> str:
+    return table[shown_columns(table)].to_string(index=False) if len(table) else "No run is finished."
+
+
+def shown_before(stopped: BaseException | None, text: str) -> str:
+    """The text; where something stopped the work it is printed at once, and then the command ends as it must."""
+    if stopped is None:
+        return text
+    print(text, flush=True)
+    raise stopped
 
 
 def shown_columns(table: pd.DataFrame) -> list[str]:
@@ -54,40 +70,65 @@ def shown_columns(table: pd.DataFrame) -> list[str]:
     return [name for name in map(str, table) if name.rsplit("_q", 1)[-1] not in ("10", "25", "50", "75", "90")]
 
 
-def run_with_progress(
-    cells: Sequence[Cell], executor: str, scheduler: str | None = None, out: str | None = None
-) -> list[CellResult]:
-    """All cells with a progress bar; Ctrl-C ends it early with what there is, also of cells that are not complete.
+@dataclass(frozen=True)
+class Ran(Generic[Kept]):
+    """What came of a sweep: what was kept of each cell, and what stopped it before its end."""
 
-    Runs that the file ``out`` holds are taken from there, and new ones are written to it as they come.
+    kept: list[Kept]
+    stopped: BaseException | None
+
+
+def run_with_progress(
+    cells: Sequence[Cell],
+    executor: str,
+    scheduler: str | None = None,
+    out: str | None = None,
+    *,
+    keep: Callable[[CellResult], Kept],
+) -> Ran[Kept]:
+    """All cells with a progress bar; Ctrl-C, or a cluster that goes away, ends it early with what there is.
+
+    Runs that the file ``out`` holds are taken from there, and new ones are written to it as they come.  Of a cell
+    that is complete only what ``keep`` makes of it stays in memory.
     """
-    known: dict[Cell, CellResult] = {}
-    total = sum(cell.runs for cell in cells)
+    finished: list[Kept] = []
+    partial: dict[Cell, CellResult] = {}
+    before: dict[Cell, int] = {}
+    total = max(1, sum(cell.runs for cell in cells))
+    stopped: BaseException | None = None
     with ExitStack() as stack:
         store = None
         if out is not None:
             from dpgrams_core.sweep_store import ResultsFile  # late: pyarrow is slow to load
 
             store = stack.enter_context(ResultsFile(out))
-            known = {cell: found for cell in cells if (found := store.finished(cell)).ended}
-        runs = sum(found.ended for found in known.values())
+            before = {cell: count for cell in cells if (count := store.count(cell))}
+        runs = sum(before.values())
         if runs:
             print(f"{runs} of {total} runs are in {out} already", file=sys.stderr)
         bar = Progress(len(cells), "cells", share=runs / total)
-        done, note = 0, ""
-        stream = stream_partial(cells, executor, scheduler=scheduler, store=store)
+        # A very large sweep goes cell by cell: all of its cells under way would be all of its runs in memory.
+        interleave = len(cells) <= MAX_CELLS_UNASKED
+        stream = stream_partial(cells, executor, scheduler=scheduler, store=store, interleave=interleave)
         try:
             for result in stream:
-                runs += result.ended - (known[result.cell].ended if result.cell in known else 0)
-                known[result.cell] = result
-                done += result.complete
-                bar.update(done, runs / total)
-        except KeyboardInterrupt:
-            note = "; stopped, what is finished follows"
+                last = partial.pop(result.cell, None)
+                runs += result.ended - (before.pop(result.cell, 0) if last is None else last.ended)
+                if result.complete:
+                    finished.append(keep(result))
+                else:
+                    partial[result.cell] = result
+                bar.update(len(finished), runs / total)
+        except (KeyboardInterrupt, SpecError, DataError) as error:
+            if not (finished or partial or isinstance(error, KeyboardInterrupt)):
+                raise
+            stopped = error
         finally:
             stream.close()  # type: ignore[attr-defined]
-        bar.finish(done, note)
-    return list(known.values())
+        bar.finish(len(finished), "" if stopped is None else "; stopped, what is finished follows")
+        if store is not None:
+            partial |= {cell: store.finished(cell) for cell in before}
+    return Ran([*finished, *map(keep, partial.values())], stopped)
 
 
 def merge_text(arguments: argparse.Namespace) -> str:

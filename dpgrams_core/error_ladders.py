@@ -1,13 +1,14 @@
 """The runs behind ``error_sources``: a method with some of its ingredients switched off.
 
 Simulation only.  What is switched off here carries no guarantee, so no Release is formed of it: a run with switched
-draws returns modes to this file, and this file returns their errors.
+draws returns modes, or the rows of a curve, to this file, and this file returns their errors.  The ladders of modes and
+of DP-GRAMS-C stand here, the others in error_ladders_regression.py and error_ladders_clusters.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,21 @@ import numpy as np
 from dpgrams_core.bandwidths import REFERENCE_SPREAD, mean_side
 from dpgrams_core.bumps import find_bumps
 from dpgrams_core.density import clipped_score, density_and_gradient
+from dpgrams_core.error_ladders_clusters import CLUSTER_LADDERS
+from dpgrams_core.error_ladders_regression import REGRESSION_LADDERS
 from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import KERNELS
+from dpgrams_core.ladder_parts import (
+    CLUSTER_MEASURES,
+    MOST_STEPS,
+    NO_CLIP,
+    NO_FLOOR,
+    Ladder,
+    Rung,
+    SwitchedNoise,
+    refuse_private,
+    true_count,
+)
 from dpgrams_core.merging import group_means, merge, weighted_ward_groups
 from dpgrams_core.methods import run
 from dpgrams_core.methods.baselines import fast_mean_shift
@@ -35,73 +49,8 @@ from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
 
 Array = np.ndarray
 MODE_MEASURES = ("mse", "mse_per_true_mode")
-CLUSTER_MEASURES = ("centroid_mse", "ari", "nmi")
 MORE_IS_BETTER = ("ari", "nmi")
-NO_CLIP, NO_FLOOR = np.finfo(float).max, np.finfo(float).tiny
-MOST_STEPS = 2_000  # of mean shift to the end; fifty are usual
 MOST_RECORD_STARTS = 150  # where no grid makes mean shift from every record quick
-
-
-@dataclass(frozen=True)
-class Rung:
-    """A step of a ladder: its name, and in words what is switched on with it."""
-
-    key: str
-    title: str
-    words: str
-
-
-@dataclass(frozen=True)
-class Ladder:
-    """The steps for a method, the measures it is scored by, and the functions that check and run it."""
-
-    rungs: tuple[Rung, ...]
-    measures: tuple[str, ...]
-    prepare: Callable[[Dataset, dict[str, Any]], Any]
-    modes: Callable[[Any, Dataset, int], Iterator[Array]]  # of every step but the last, which is the method itself
-
-
-class _SwitchedNoise(SimulationNoise):
-    """Seeded draws, some of them switched off; it takes the data, so that private data are refused at the door.
-
-    What is off is drawn and left out, so that what stays on draws the same numbers with and without it.
-    """
-
-    door = "switched off"
-
-    def __init__(self, data: Dataset, seed: int, batch_size: int, *, start: bool, batches: bool, ascent: bool) -> None:
-        refuse_private(data)
-        super().__init__(seed)
-        self._batch_size = batch_size
-        self._start, self._batches, self._ascent = start, batches, ascent
-
-    def gumbel_argmax(self, log_weights: Array) -> int:
-        """The drawn index, or that of the largest weight."""
-        drawn = super().gumbel_argmax(log_weights)
-        return drawn if self._start else int(np.argmax(log_weights))
-
-    def batch(self, n: int, size: int) -> Array:
-        """The drawn records, or all of them."""
-        drawn = super().batch(n, self._batch_size if size == n else size)
-        return drawn if self._batches else np.arange(n)
-
-    def correlated_gaussian(self, correlation: Array, scale: float, columns: int) -> Array:
-        """The noise of a round, or zeros."""
-        drawn = super().correlated_gaussian(correlation, scale, columns)
-        return drawn if self._ascent else np.zeros_like(drawn)
-
-    def covered_gaussian(self, exact: Array, covariance: Array, scale: float) -> Array:
-        """The noisy sums of a round, or the exact ones."""
-        drawn = super().covered_gaussian(exact, covariance, scale)
-        return drawn if self._ascent else exact
-
-
-def refuse_private(data: Dataset) -> None:
-    """Runs without noise would lay private records bare, so there are none."""
-    if data.private:
-        raise SpecError(
-            "private", True, "switching the noise off is a simulation for synthetic or public data; nothing was run"
-        )
 
 
 def ladder_errors(method: str, data: Dataset, seed: int, measure: str, options: dict[str, Any]) -> tuple[float, ...]:
@@ -118,27 +67,21 @@ def ladder_errors(method: str, data: Dataset, seed: int, measure: str, options: 
     refuse_private(data)
     ladder = LADDERS[method]
     prepared = ladder.prepare(data, options)
-    errors = [_error(_only_modes(found), data, measure) for found in ladder.modes(prepared, data, seed)]
+    errors = [_error(_bare(found, data.kind), data, measure) for found in ladder.estimates(prepared, data, seed)]
     return (*errors, _error(run(method, data, seed=seed, **options), data, measure))
 
 
-def _only_modes(modes: Array) -> Release:
+def _bare(found: Array, kind: str) -> Release:
     """What the score takes. It says of itself that it has no guarantee, and does not leave this file."""
     nothing = Guarantee(epsilon=float("inf"), delta=1.0, status="none", statement="A simulation without noise.")
-    return Release(method="simulation", modes=modes, spec=None, events=(), guarantee=nothing)
+    curve = found if kind == "regression" else None
+    modes = np.empty((0, 2)) if kind == "regression" else found
+    return Release(method="simulation", modes=modes, curve=curve, spec=None, events=(), guarantee=nothing)
 
 
 def _error(release: Release, data: Dataset, measure: str) -> float:
     value = score(release, data)[measure]
     return 1 - value if measure in MORE_IS_BETTER else value
-
-
-def true_count(data: Dataset) -> int:
-    """How many modes or clusters there are."""
-    count = data.n_clusters if data.true_modes is None else len(data.true_modes)
-    if count is None:
-        raise SpecError("dataset", data.name, "its true modes or classes are not known, so there is no error to part")
-    return count
 
 
 # The ascent: DP-GRAMS and DP-GRAMS-C.
@@ -200,7 +143,7 @@ def _ascended(
     start: bool = False,
 ) -> Array:
     """The ascent of alg:dpgrams with the ingredients that are on, merged to the true count."""
-    door = _SwitchedNoise(data, seed, chosen.batch_size, start=start, batches=batches, ascent=ascent)
+    door = SwitchedNoise(data, seed, chosen.batch_size, start=start, batches=batches, ascent=ascent)
     h = chosen.bandwidth.value
     if not batches:
         chosen = replace(chosen, batch_size=data.n)
@@ -287,4 +230,6 @@ LADDERS: dict[str, Ladder] = {
     "dp_grams": Ladder(_ASCENT_RUNGS, MODE_MEASURES, _prepare_ascent, _ascent_modes),
     "dp_grams_c": Ladder(_ASCENT_RUNGS, CLUSTER_MEASURES, _prepare_cluster_ascent, _ascent_modes),
     "functional": Ladder(_RELEASE_RUNGS, MODE_MEASURES, _prepare_release, _release_modes),
+    **REGRESSION_LADDERS,
+    **CLUSTER_LADDERS,
 }

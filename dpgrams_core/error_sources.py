@@ -17,9 +17,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from dpgrams_core.cells import Cell
-from dpgrams_core.error_ladders import LADDERS, Rung
+from dpgrams_core.error_ladders import LADDERS
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import DIED, Lost, Processes, stream_tasks
+from dpgrams_core.ladder_parts import Rung
 from dpgrams_core.ladder_runs import Errors, LadderStore, check_first_run, ladder_runs, run_ladder
 from dpgrams_core.sweep_plan import plan_cells
 
@@ -96,6 +97,7 @@ class ErrorSources:
         if self.runs > 1 and unclear:
             text += f" Within two standard errors of zero: {', '.join(unclear)}."
         text += f" Means of {self.runs} {'run' if self.runs == 1 else 'runs'} on the same draws. {IN_THIS_ORDER}"
+        text += f" {note}" if (note := LADDERS[self.method].note) else ""
         return text + (f" {self.failures} could not be made." if self.failures else "")
 
 
@@ -125,10 +127,11 @@ def error_sources(
 
     Parameters
     ----------
-    method : "dp_grams", "dp_grams_c" or "functional".
+    method : one of ``LADDERS``: "dp_grams" or "functional" of modes, "dp_pms" or "functional_regression",
+        "dp_grams_c" or "functional_c" of clusters.
     dataset : a synthetic or public data set with a known truth.
-    measure : "mse" or "mse_per_true_mode" of modes, "centroid_mse", "ari" or "nmi" of clusters; ARI and NMI are
-        counted as 1 − score, so that every measure is an error.
+    measure : "mse" or "mse_per_true_mode" of modes, "mse" of regression, "centroid_mse", "ari" or "nmi" of clusters;
+        ARI and NMI are counted as 1 − score, so that every measure is an error.
     runs : each on a draw of its own; all steps of the ladder see the same draws, those of a sweep with this seed.
     store : its runs are not made again, and new ones are added to it; the result is the same.
     **options : fields of the method's spec.

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
@@ -136,11 +137,12 @@ def hidden_main() -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def interrupts_held() -> Iterator[None]:
     """A process that starts meanwhile never sees Ctrl-C, not even while it still imports."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    resource_tracker.ensure_running()  # multiprocessing starts it with the first process, and then lets Ctrl-C in
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -150,7 +152,7 @@ def _interrupts_held() -> Iterator[None]:
 
 class _WorkerProcess(SpawnProcess):
     def start(self) -> None:
-        with hidden_main(), _interrupts_held():
+        with hidden_main(), interrupts_held():
             super().start()
 
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from queue import Empty, SimpleQueue
@@ -23,11 +26,13 @@ import distributed as _distributed
 
 from dpgrams_core import fingerprint
 from dpgrams_core.errors import SpecError
-from dpgrams_core.executors import DIED, WINDOW, Lost, Result, Task, hidden_main, in_one_thread
+from dpgrams_core.executors import DIED, WINDOW, Lost, Result, Task, hidden_main, in_one_thread, interrupts_held
 from dpgrams_core.fingerprint import engine_fingerprint
 
 distributed: Any = _distributed  # half of its functions have types, which is worse than none
-ANSWER_SECONDS = 6  # for the scheduler's answer; a user hears within ten seconds
+ANSWER_SECONDS = 6  # for the scheduler's answer
+READY_SECONDS = 9  # for all that is asked before the first task; a user hears within ten seconds
+CLOSE_SECONDS = 0.5  # for a goodbye, which nobody needs to hear
 DESERTED_SECONDS = 60.0  # without any worker, which may be on its way
 LOOK_SECONDS = 1.0
 WORKER_SECONDS = 3  # for the first worker of a scheduler that has none
@@ -44,7 +49,7 @@ def stream_dask(
     with ExitStack() as stack:
         client = stack.enter_context(_client(scheduler))
         where = "a local cluster" if scheduler is None else scheduler
-        window = WINDOW * max(1, sum(client.nthreads().values()))
+        window = WINDOW * max(1, _threads(client, READY_SECONDS))
         waiting = chain(first, waiting)
         suspects: deque[Task] = deque()
         flying: dict[Any, Task] = {}
@@ -82,13 +87,21 @@ def _next_of(ended: SimpleQueue[Any], client: Any, where: str) -> Any:
         try:
             future = ended.get(timeout=LOOK_SECONDS)
         except Empty:
-            deserted = client.status != "running" or not client.nthreads()
+            try:
+                deserted = client.status != "running" or not _threads(client, LOOK_SECONDS)
+            except (OSError, TimeoutError):
+                deserted = True
             idle = idle + LOOK_SECONDS if deserted else 0.0
             continue
         if future.status in ("finished", "error"):
             return future
         break  # cancelled or lost: the scheduler went away
-    raise SpecError("scheduler", where, "it or its workers went away; what is finished is kept")
+    raise SpecError("scheduler", where, "it or its workers went away")
+
+
+def _threads(client: Any, seconds: float) -> int:
+    """How many tasks the cluster runs at once; its own function would wait for ever."""
+    return sum(client.sync(client.scheduler.ncores, workers=None, callback_timeout=seconds).values())
 
 
 def _outcome(future: Any) -> Any:
@@ -106,9 +119,17 @@ def _client(scheduler: str | None) -> Iterator[Any]:
             cluster = stack.enter_context(local_cluster())
             yield stack.enter_context(distributed.Client(cluster, set_as_default=False))
             return
-        client = stack.enter_context(_connected(scheduler))
-        _check_workers(client, scheduler)
+        started = time.monotonic()
+        ends = started + READY_SECONDS
+        client = _connected(scheduler, min(ends, started + ANSWER_SECONDS))
+        stack.callback(_close, client)
+        _check_workers(client, scheduler, ends)
         yield client
+
+
+def _close(client: Any) -> None:
+    with suppress(OSError, TimeoutError):
+        client.close(CLOSE_SECONDS)
 
 
 class QuietNanny(_distributed.Nanny):
@@ -116,7 +137,7 @@ class QuietNanny(_distributed.Nanny):
 
     async def instantiate(self) -> Any:
         """Start the worker process."""
-        with hidden_main():
+        with hidden_main(), interrupts_held():  # Ctrl-C is for the one who keeps what is finished
             return await super().instantiate()
 
     async def _on_worker_exit(self, exitcode: int) -> None:
@@ -139,42 +160,71 @@ def local_cluster(workers: int | None = None) -> Any:
     )
 
 
-def _connected(address: str) -> Any:
+def _in_time(call: Callable[[], Any], ends: float) -> Any:
+    """The result of a call in a thread of its own, which is left alone when the time is over.
+
+    A name server that is silent cannot be interrupted, and whoever waits for such a thread, as asyncio and the end of
+    the program do for theirs, waits as long.
+    """
+    answer: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, name="asks-scheduler", daemon=True).start()
+    return answer.result(_left(ends))
+
+
+def _left(ends: float) -> float:
+    return max(0.01, ends - time.monotonic())
+
+
+def _connected(address: str, ends: float) -> Any:
     """A client of the scheduler at an address, or a sentence in time."""
     allowed = f"no Dask scheduler answers there within {ANSWER_SECONDS} seconds"
     try:
-        with ThreadPoolExecutor(1) as thread:  # a loop of its own, also where this thread runs one
-            kind = thread.submit(asyncio.run, asyncio.wait_for(_kind_of(address), ANSWER_SECONDS)).result()
+        host, port = distributed.comm.get_address_host_port(address)
+        _in_time(partial(socket.getaddrinfo, host, port), ends)
+        # In a thread it has a loop of its own, also where this thread runs one.
+        kind = _in_time(lambda: asyncio.run(_kind_of(address, _left(ends))), ends)
+        if kind == "Scheduler":
+            return distributed.Client(address, timeout=_left(ends), set_as_default=False)
+        allowed = "what answers there is not a Dask scheduler"
     except ValueError:
         allowed = "give an address such as tcp://host:8786"
     except (OSError, TimeoutError):
         pass
-    else:
-        if kind == "Scheduler":
-            return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
-        allowed = "what answers there is not a Dask scheduler"
     raise SpecError("scheduler", address, allowed)
 
 
-async def _kind_of(address: str) -> str:
+async def _kind_of(address: str, seconds: float) -> str:
     """Whether a scheduler is there: Dask's own client would wait for ever on something that never speaks."""
     security = distributed.Security().get_connection_args("client")
-    comm = await distributed.core.connect(address, timeout=ANSWER_SECONDS, **security)
-    try:
-        await comm.write({"op": "identity", "reply": True})
-        return str((await comm.read()).get("type"))
-    finally:
-        comm.abort()
+    async with asyncio.timeout(seconds):
+        comm = await distributed.core.connect(address, timeout=seconds, **security)
+        try:
+            await comm.write({"op": "identity", "reply": True})
+            return str((await comm.read()).get("type"))
+        finally:
+            comm.abort()
 
 
-def _check_workers(client: Any, address: str) -> None:
+def _check_workers(client: Any, address: str, ends: float) -> None:
     """Workers there are, and they have this very engine: another would give other numbers."""
     try:
-        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        client.wait_for_workers(1, timeout=min(WORKER_SECONDS, _left(ends)))
     except TimeoutError:
         raise SpecError("scheduler", address, "it has no workers; start some with “dask worker ADDRESS”") from None
     wanted = engine_fingerprint()
-    answers = client.run(partial(fingerprint.engine_fingerprint), on_error="return")
+    ask = partial(client._run, partial(fingerprint.engine_fingerprint), on_error="return")  # client.run has no end
+    try:
+        answers = client.sync(ask, callback_timeout=_left(ends))
+    except TimeoutError:
+        late = "some of its workers do not answer in time; try again, or stop them"
+        raise SpecError("scheduler", address, late) from None
     # A worker that is gone before it answers says nothing about its engine.
     if any(answer != wanted for answer in answers.values() if not isinstance(answer, OSError)):
         raise SpecError("scheduler", address, "its workers do not have this version of dpgrams_core")

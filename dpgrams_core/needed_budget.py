@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from dpgrams_core.cells import Cell, CellResult, derived_seed
+from dpgrams_core.cells import Cell, CellResult, derived_seed, settled
 from dpgrams_core.checks import between, finite, one_of, positive, whole
 from dpgrams_core.datasets import DATASETS, MAX_N, MIN_N
-from dpgrams_core.errors import SpecError
+from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import Processes
 from dpgrams_core.methods import METHODS
 from dpgrams_core.needed_search import Counts, NeededBudget, Question, Tried, least_runs, search
@@ -31,6 +32,7 @@ from dpgrams_core.sweeps import EXECUTORS, RunStore, stream_partial
 
 __all__ = ["MEASURES", "NeededBudget", "Tried", "least_runs", "needed_epsilon", "needed_n", "stream_needed"]
 
+USUAL_RUNS = 60  # of each value, where these are enough
 # Each kind's measures, and whether more is better.
 MEASURES: dict[str, dict[str, bool]] = {
     "modes": {"mse": False, "mse_per_true_mode": False, "missed": False, "spurious": False, "found": True},
@@ -75,7 +77,7 @@ def stream_needed(
     probability: float = 0.9,
     n: int | None = None,
     epsilon: float | None = None,
-    runs: int = 60,
+    runs: int | None = None,
     confidence: float = 0.95,
     most_values: int = 10,
     precision: float = 1.2,
@@ -96,7 +98,8 @@ def stream_needed(
     target : the wished score: at most this for an error, at least this for a score of which more is better.
     measure : one of ``MEASURES`` for the kind of data; "mse", for clusters "ari", by default.
     probability : the wished share of runs that reach the target.
-    runs : simulations for each tried value; too few to show anything are refused.
+    runs : simulations for each tried value; too few to show anything are refused. By default 60, or as many as this
+        probability and confidence need.
     confidence : with which all statements hold together.
     most_values : tried at most.
     precision : values closer than this ratio are not told apart.
@@ -125,20 +128,14 @@ def stream_needed(
         probability=between("probability", probability, 0, 1),
         low=lowest,
         high=highest,
-        runs=whole("runs", runs, 1, MAX_RUNS),
+        runs=USUAL_RUNS if runs is None else whole("runs", runs, 1, MAX_RUNS),
         confidence=between("confidence", confidence, 0, 1),
         most_values=whole("most_values", most_values, 2, 100),
         precision=positive("precision", precision),
     )
     if question.precision <= 1:
         raise SpecError("precision", precision, "it is a ratio of two values and must be above 1")
-    if question.runs < least_runs(question):
-        raise SpecError(
-            "runs",
-            runs,
-            f"with fewer than {least_runs(question)} runs for each value not even a perfect record would show "
-            f"{question.probability:g} at this confidence",
-        )
+    question = _with_enough_runs(question, runs)
 
     def cell_at(value: float) -> Cell:
         size, budget = (question.fixed, value) if sought == "epsilon" else (value, question.fixed)
@@ -153,6 +150,22 @@ def stream_needed(
     if isinstance(executor, str):
         one_of("executor", executor, EXECUTORS)
     return _searched(question, cell_at, executor, store)
+
+
+def _with_enough_runs(question: Question, runs: int | None) -> Question:
+    """The question with as many runs as it needs where nobody said how many; too few are refused."""
+    least = least_runs(question.probability, question.confidence, question.most_values)
+    if runs is None and least <= MAX_RUNS:
+        return replace(question, runs=max(USUAL_RUNS, least))
+    if question.runs >= least:
+        return question
+    field, given = ("probability", question.probability) if runs is None else ("runs", runs)
+    raise SpecError(
+        field,
+        given,
+        f"with fewer than {least:,} runs for each value not even a perfect record would show "
+        f"{question.probability:g} at this confidence" + (f", and {MAX_RUNS:,} are the most" if runs is None else ""),
+    )
 
 
 def _searched(
@@ -172,15 +185,21 @@ def _simulations(
         results = stream_partial([cell_at(value)], executor, store=store)
         try:
             for result in results:
-                yield _counts(question, result)
+                yield _counts(question, settled(result))
         finally:
             results.close()  # type: ignore[attr-defined]
+        if result.passing:
+            reason = result.failures[result.failed.index(result.passing[0])].rstrip(".")
+            raise DataError(
+                f"{len(result.passing)} of {question.runs} runs at {question.show(value)} did not come back: {reason}. "
+                "They count neither way, so the search stops here. Start it again to make them."
+            )
 
     return tries
 
 
 def _counts(question: Question, result: CellResult) -> Counts:
-    """A run that could not be made did not reach the target."""
+    """A run that these settings do not allow did not reach the target."""
     return Counts(
         successes=sum(question.reached(found) for found in result.scores.get(question.measure, ())),
         runs=result.ended,

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from dpgrams_core.auditing.bounds import clopper_pearson
 from dpgrams_core.datasets import DATASETS
 from dpgrams_core.methods import METHODS
+from dpgrams_core.needed_words import answer_words, caution_words
 
 VERDICTS = ("reaches", "misses", "open", "running")
 
 
 class Counts(NamedTuple):
-    """How many of the runs at a value reached the target so far; a failed run is among the runs."""
+    """How many of the runs at a value reached the target so far; a run that failed for good is among the runs."""
 
     successes: int
     runs: int
@@ -54,6 +56,12 @@ class Question:
         """Whether one run reached the target; a score that is not a number did not."""
         return score >= self.target if self.more_is_better else score <= self.target
 
+    def power(self, share: float) -> float:
+        """The chance that a value which truly reaches the target in this share of runs is shown to reach the wish."""
+        counts = np.arange(self.runs + 1)
+        shown = counts[clopper_pearson(counts, self.runs, self.tail)[0] > self.probability]
+        return float(stats.binom.sf(shown[0] - 1, self.runs, share)) if len(shown) else 0.0
+
     @property
     def wish(self) -> str:
         """The wish in words."""
@@ -74,13 +82,18 @@ class Question:
         return f"ε = {value:g}" if self.sought == "epsilon" else f"n = {value:,.0f}"
 
 
-def least_runs(question: Question) -> int:
+def least_runs(probability: float, confidence: float = 0.95, most_values: int = 10) -> int:
     """With fewer runs than this not even a perfect record shows that a value reaches, or misses, the wish.
 
-    probability^runs and (1 - probability)^runs must fall below the tail.
+    probability^runs and (1 - probability)^runs must fall below the tail, (1 - confidence) / most_values.
+
+    Examples
+    --------
+    >>> [least_runs(probability) for probability in (0.5, 0.9, 0.95, 0.99)]
+    [8, 51, 104, 528]
     """
-    harder = max(question.probability, 1 - question.probability)
-    return math.ceil(math.log(question.tail) / math.log(harder) + 1e-9)
+    harder = max(probability, 1 - probability)
+    return math.ceil(math.log((1 - confidence) / most_values) / math.log(harder) + 1e-9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,55 +195,7 @@ class NeededBudget:
     @property
     def sentence(self) -> str:
         """The answer in words, with its uncertainty."""
-        return f"{_answer(self)} {_caution(self)}"
-
-
-def _answer(found: NeededBudget) -> str:
-    asked = found.question
-    top = f"For {asked.wish}, {asked.setting}"
-    if found.status == "not reachable":
-        (last,) = (item for item in found.tried if item.value == asked.high)
-        reached = f"{last.successes} of {last.runs} runs reached it"
-        return f"{top}: not reachable up to {asked.show(asked.high)}, where {reached} (shown to miss)."
-    if found.status == "already":
-        return f"{top} needs no more than {asked.show(asked.low)}, the lowest value tried, which is shown to reach it."
-    if found.misses_at is not None and found.reaches_at is not None:
-        near = "" if found.estimate is None else f"; the shares cross near {_rounded(asked, found.estimate)}"
-        return (
-            f"{top} needs more than {asked.show(found.misses_at)} (shown to miss) and no more than "
-            f"{asked.show(found.reaches_at)} (shown to reach it){near}."
-        )
-    if found.reaches_at is not None:
-        shown = f"needs no more than {asked.show(found.reaches_at)} (shown to reach it)"
-        return f"{top} {shown}; no lower value is shown to miss."
-    if found.misses_at is not None:
-        return f"{top} needs more than {asked.show(found.misses_at)} (shown to miss); no value is shown to reach it."
-    return f"{top}: nothing is shown yet."
-
-
-def _caution(found: NeededBudget) -> str:
-    asked = found.question
-    text = (
-        f"All that is called shown holds together with {100 * asked.confidence:.10g} % confidence, shared among at "
-        f"most {asked.most_values} values of {asked.runs} runs each on fresh draws ({len(found.tried)} tried"
-        + ("). " if found.finished else " so far). ")
-    )
-    if found.turns:
-        text += "A lower value was shown to reach it and a higher one to miss, so more is not always better here."
-    else:
-        text += "Between and beyond the tried values nothing is shown: the share need not grow with every step."
-    failures = sum(item.failures for item in found.tried)
-    if failures:
-        reason = next(item.reason for item in found.tried if item.failures)
-        runs = "1 run" if failures == 1 else f"{failures} runs"
-        text += f" {runs} could not be made and count as misses ({reason.rstrip('.')})."
-    if found.guarantee in ("nominal", "as published"):
-        text += f" The ε of this method is {found.guarantee}, not proven."
-    return text
-
-
-def _rounded(question: Question, value: float) -> str:
-    return question.show(float(f"{value:.2g}"))
+        return f"{answer_words(self)} {caution_words(self)}"
 
 
 def next_value(question: Question, tried: Sequence[Tried]) -> float | None:

@@ -24,6 +24,7 @@ from dpgrams_core.checks import finite, one_of, positive, whole
 from dpgrams_core.errors import SpecError
 
 VARIABLES = ("epsilon", "n")
+UPPER_BOUND_OF = "dp_grams"  # the method that thm:global-holder is about; the lower bound is about every private one
 UP_TO_LOGARITHMS = (
     "Theory's lines show slopes only: the upper and the lower bound share them up to logarithms, their constants are "
     "not known, and each line is laid through a measured point. They hold for the worst density and for a bandwidth "

@@ -31,6 +31,8 @@ SCHEMA = pa.schema(
     ]
 )
 COLUMNS = tuple(SCHEMA.names)  # all others are scores
+# The status of a run that failed for good, and of one that is worth another try; all others are those of guarantees.
+FAILED, LOST = "failed", "lost"
 
 
 def results_of(table: pa.Table) -> Iterator[CellResult]:
@@ -74,8 +76,9 @@ def rows_of(result: CellResult) -> list[dict[str, Any]]:
         }
         for place, number in enumerate(result.numbers)
     ]
+    lost = set(result.passing)
     bad = [
-        {**same, "run": number, "seconds": None, "status": "failed", "error": text}
+        {**same, "run": number, "seconds": None, "status": LOST if number in lost else FAILED, "error": text}
         for number, text in zip(result.failed, result.failures, strict=True)
     ]
     return good + bad
@@ -93,7 +96,7 @@ def _cell(row: dict[str, Any], first_run: int, runs: int) -> Cell:
 
 def result_of(row: dict[str, Any]) -> CellResult:
     """A row as the result of a single run."""
-    cell, good = _cell(row, row["run"], 1), row["status"] != "failed"
+    cell, good = _cell(row, row["run"], 1), row["status"] not in (FAILED, LOST)
     scores: dict[str, tuple[float, ...]] = {
         name: (value,) for name, value in row.items() if good and name not in COLUMNS and value is not None
     }
@@ -105,6 +108,7 @@ def result_of(row: dict[str, Any]) -> CellResult:
         failures=() if good else (row["error"],),
         numbers=(row["run"],) if good else (),
         failed=() if good else (row["run"],),
+        passing=(row["run"],) if row["status"] == LOST else (),
     )
 
 
@@ -116,13 +120,12 @@ def runs_table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def each_once(table: pa.Table) -> pa.Table:
-    """Each run once: one that ended well before one that failed, and the earlier before the later."""
+    """Each run once: one that ended well, else one that failed for good; the earlier before the later."""
     seen: dict[tuple[Any, ...], int] = {}
-    well: dict[bool, list[int]] = {False: [], True: []}
-    for place, status in enumerate(table["status"].to_pylist()):
-        well[status != "failed"].append(place)
+    statuses = table["status"].to_pylist()
     columns = [table[name].to_pylist() for name in (*KEY, "run")]
-    for place in well[True] + well[False]:
+    worse = {FAILED: 1, LOST: 2}
+    for place in sorted(range(len(table)), key=lambda place: worse.get(statuses[place], 0)):
         seen.setdefault(tuple(column[place] for column in columns), place)
     return taken(table.combine_chunks(), sorted(seen.values()))
 

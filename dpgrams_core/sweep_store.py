@@ -21,12 +21,12 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from dpgrams_core.cells import Cell, CellResult, join
+from dpgrams_core.cells import Cell, CellResult, join, settled
 from dpgrams_core.errors import DataError, SpecError
-from dpgrams_core.executors import DIED
 from dpgrams_core.fingerprint import engine_fingerprint
 from dpgrams_core.sweep_lock import become_writer
 from dpgrams_core.sweep_rows import (
+    LOST,
     SCHEMA,
     each_once,
     key_of,
@@ -111,14 +111,23 @@ class ResultsFile:
         return len(self._table) + len(self._new)
 
     def finished(self, cell: Cell) -> CellResult:
-        """What the file holds of a cell. A run whose worker died is not among it: it is worth another try."""
+        """What the file holds of a cell. A failure that may pass is not among it: it is worth another try."""
         if self._new:
             self.flush()
-        rows = taken(self._table, self._places.get(key_of(cell), [])).to_pylist()
-        inside = [row for row in rows if row["run"] in cell.numbers]
-        kept = [row for row in inside if row["error"] != DIED]
-        self._tried_again |= len(kept) < len(inside)
-        return join(cell, map(result_of, kept))
+        return settled(join(cell, map(result_of, self._rows(cell))))
+
+    def count(self, cell: Cell) -> int:
+        """The number of runs that ``finished`` gives, found without looking at their scores."""
+        return sum(row["status"] != LOST for row in self._rows(cell, ["run", "status"]))
+
+    def _rows(self, cell: Cell, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        places = self._places.get(key_of(cell)) if self._places else None
+        if not places:
+            return []
+        table = self._table if columns is None else self._table.select(columns)
+        rows = [row for row in taken(table, places).to_pylist() if row["run"] in cell.numbers]
+        self._tried_again |= any(row["status"] == LOST for row in rows)
+        return rows
 
     def add(self, result: CellResult) -> None:
         """Keep the runs of a cell or of a piece of one."""
@@ -168,28 +177,36 @@ def merge_files(paths: Sequence[str | Path], out: str | Path) -> int:
 
 def read_runs(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     """The runs of a file and its facts; refuses a file of another format or engine."""
-    table, facts = read_facts(path)
+    table, facts = _read(path)
     form, engine = facts.get("format"), facts.get("engine")
-    if form != FORMAT:
+    if form != FORMAT:  # before its columns, which are those of its format
         raise DataError(f"{path} has format {form} of results, and this version reads format {FORMAT}.")
     if engine != engine_fingerprint():
         raise DataError(
             f"{path} holds results of another version of the engine ({engine}, and this is {engine_fingerprint()}); "
             "they cannot be mixed with new ones, so choose another file."
         )
-    return table, facts
+    return _with_our_columns(path, table), facts
 
 
 def read_facts(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     """The runs of a file and its facts, whatever engine they are of."""
+    table, facts = _read(path)
+    return _with_our_columns(path, table), facts
+
+
+def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     try:
         table = pq.read_table(path)
-        facts = dict(json.loads((table.schema.metadata or {})[FACTS]))
+        return table, dict(json.loads((table.schema.metadata or {})[FACTS]))
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException):
         raise DataError(f"{path} does not hold the results of a sweep; choose another file.") from None
+
+
+def _with_our_columns(path: Path, table: pa.Table) -> pa.Table:
     if any(field not in list(table.schema) for field in SCHEMA):
         raise DataError(f"{path} does not hold the results of a sweep; choose another file.")
-    return table.replace_schema_metadata(None), facts
+    return table.replace_schema_metadata(None)
 
 
 def _usable(path: str | Path) -> Path:

@@ -8,10 +8,10 @@ without changing what it already has.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
@@ -24,10 +24,12 @@ from dpgrams_core.cells import (
     join,
     noise_seed,
     run_cell,
+    settled,
     split,
 )
 from dpgrams_core.executors import SWEEP_EXECUTORS, Lost, Processes, stream_tasks
-from dpgrams_core.sweep_plan import MAX_RUNS, plan_cells
+from dpgrams_core.gathering import Gathered
+from dpgrams_core.sweep_plan import MAX_RUNS, check_data, plan_cells
 
 __all__ = [
     "EXECUTORS",
@@ -35,6 +37,7 @@ __all__ = [
     "SWEEP_EXECUTORS",
     "Cell",
     "CellResult",
+    "TableRow",
     "data_seed",
     "derived_seed",
     "join",
@@ -45,6 +48,8 @@ __all__ = [
     "stream_cells",
     "stream_partial",
     "sweep",
+    "table_of",
+    "table_row",
     "tidy",
 ]
 
@@ -79,11 +84,12 @@ def stream_partial(
 ) -> Iterator[CellResult]:
     """Every cell with the runs that it has so far, again after each further piece; the last one is ``complete``.
 
-    Closing the iterator stops the rest and keeps what came.
+    Closing the iterator stops the rest and keeps what came.  Data that cannot be loaded here are a DataError before
+    the first run.
 
     Parameters
     ----------
-    store : its runs are not made again, and new ones are added to it.
+    store : its runs are not made again, but for failures that may pass, and new ones are added to it.
     piece_runs : runs between two partial results of a cell.
     interleave : a first piece of every cell, then a second of every cell, and so on, so that the whole picture
         is there early; otherwise cell by cell.
@@ -94,22 +100,31 @@ def stream_partial(
     >>> [(len(result.seconds), result.complete) for result in stream_partial(cells, piece_runs=2)]
     [(2, False), (4, False), (5, True)]
     """
-    before: dict[int, CellResult] = {}  # what the store had of cells that are not complete
+    before: dict[int, CellResult] = {}  # what the store had of cells that it has not all of
+    left: Sequence[int] = range(len(cells))
     if store is not None:
+        left = []
         for place, cell in enumerate(cells):
-            before[place] = store.finished(cell)
-            if before[place].complete:
-                yield before[place]
-    known: dict[int, list[CellResult]] = {}
-    outcomes = stream_tasks(_run_piece, _pieces(cells, before, piece_runs, interleave), executor, scheduler)
+            found = settled(store.finished(cell))
+            if found.complete:
+                yield found
+                continue
+            left.append(place)
+            if found.ended:
+                before[place] = found
+    if scheduler is None:  # the workers of a cluster may have other files
+        check_data(cells[place] for place in left)
+    known: dict[int, Gathered] = {}
+    outcomes = stream_tasks(_run_piece, _pieces(cells, left, before, piece_runs, interleave), executor, scheduler)
     try:
         for (place, piece), outcome in outcomes:
             result = failed_result(piece, outcome.sentence) if isinstance(outcome, Lost) else outcome
             if store is not None:
                 store.add(result)
-            mine = known.setdefault(place, [before[place]] if place in before else [])
-            mine.append(result)
-            so_far = join(cells[place], mine)
+            if place not in known:
+                known[place] = Gathered(cells[place], [before.pop(place)] if place in before else [])
+            known[place].add(result)
+            so_far = known[place].result
             if so_far.complete:
                 del known[place]  # memory is for what is under way
             yield so_far
@@ -117,7 +132,9 @@ def stream_partial(
         outcomes.close()  # type: ignore[attr-defined]
 
 
-def _pieces(cells: Sequence[Cell], before: Mapping[int, CellResult], size: int, interleave: bool) -> Iterator[Piece]:
+def _pieces(
+    cells: Sequence[Cell], left: Sequence[int], before: Mapping[int, CellResult], size: int, interleave: bool
+) -> Iterator[Piece]:
     """What is left to run, in pieces, in the order of running."""
 
     def pieces_of(place: int) -> Iterator[Piece]:
@@ -126,9 +143,9 @@ def _pieces(cells: Sequence[Cell], before: Mapping[int, CellResult], size: int, 
         return zip(repeat(place), split(cells[place], size, skip))
 
     if not interleave:
-        yield from chain.from_iterable(map(pieces_of, range(len(cells))))
+        yield from chain.from_iterable(map(pieces_of, left))
         return
-    queues = deque(map(pieces_of, range(len(cells))))
+    queues = deque(map(pieces_of, left))
     while queues:
         for piece in islice(queues[0], 1):
             yield piece
@@ -151,23 +168,42 @@ def stream_cells(
         partial.close()  # type: ignore[attr-defined]
 
 
-def tidy(results: Sequence[CellResult]) -> pd.DataFrame:
-    """Finished cells as one table, in a fixed order; a varied control has the columns ``varied`` and ``value``."""
-    ordered = sorted(results, key=_order)
-    rows = [result.row() for result in ordered]
-    if any(result.cell.varied for result in ordered):
-        first = ("method", "dataset", "n", "epsilon")
-        own = [{"varied": result.cell.varied, "value": result.cell.value} for result in ordered]
-        rows = [{**{name: row[name] for name in first}, **more, **row} for row, more in zip(rows, own, strict=True)]
-    return pd.DataFrame(rows)
+class TableRow(NamedTuple):
+    """One row of the tidy table, and where it stands: all that is kept of a finished cell."""
+
+    order: tuple[Any, ...]
+    varied: str
+    value: Any
+    numbers: dict[str, Any]
 
 
-def _order(result: CellResult) -> tuple[Any, ...]:
+def table_row(result: CellResult) -> TableRow:
+    """The row of a finished cell."""
     cell = result.cell
     value = cell.value
     number = isinstance(value, (int, float))
     shown = (0, float(value), "") if number and value == value else (1, 0.0, str(value))
-    return cell.dataset, cell.n, cell.method, cell.varied, cell.epsilon, shown
+    order = (cell.dataset, cell.n, cell.method, cell.varied, cell.epsilon, shown)
+    return TableRow(order, cell.varied, value, result.row())
+
+
+def table_of(rows: Iterable[TableRow]) -> pd.DataFrame:
+    """Rows as one table, in a fixed order; a varied control has the columns ``varied`` and ``value``."""
+    ordered = sorted(rows, key=lambda row: row.order)
+    if not any(row.varied for row in ordered):
+        return pd.DataFrame([row.numbers for row in ordered])
+    first = ("method", "dataset", "n", "epsilon")
+    return pd.DataFrame(
+        [
+            {**{name: row.numbers[name] for name in first}, "varied": row.varied, "value": row.value, **row.numbers}
+            for row in ordered
+        ]
+    )
+
+
+def tidy(results: Iterable[CellResult]) -> pd.DataFrame:
+    """Finished cells as one table; of each only its row is kept, so a stream of them needs no more memory."""
+    return table_of(map(table_row, results))
 
 
 def sweep(
@@ -215,8 +251,8 @@ def sweep(
         methods, dataset, n=n, epsilon=epsilon, runs=runs, seed=seed, vary=vary, confirm=confirm, **options
     )
     if out is None:
-        return tidy(list(stream_cells(cells, executor, scheduler=scheduler)))
+        return tidy(stream_cells(cells, executor, scheduler=scheduler))
     from dpgrams_core.sweep_store import ResultsFile  # late: the store knows cells, and pyarrow is slow to load
 
     with ResultsFile(out) as store:
-        return tidy(list(stream_cells(cells, executor, scheduler=scheduler, store=store)))
+        return tidy(stream_cells(cells, executor, scheduler=scheduler, store=store))

@@ -8,7 +8,8 @@ from pages._ui import frame, state
 from pages._ui.tradeoff_choices import PARTS, chosen
 from pages._ui.tradeoff_controls import lab_controls
 from pages._ui.tradeoff_curve import curve
-from pages._ui.tradeoff_sections import kernel, needed, sensitivity, sources
+from pages._ui.tradeoff_needed import needed
+from pages._ui.tradeoff_sections import kernel, sensitivity, sources
 
 SHOW = {"curve": curve, "sensitivity": sensitivity, "kernel": kernel, "sources": sources, "needed": needed}
 

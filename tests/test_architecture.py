@@ -1,4 +1,4 @@
-"""Who may import whom (design.md), read from the source and not from what happens to be loaded."""
+"""Who may import whom (design.md) and who may remember, read from the source and not from what happens to be loaded."""
 
 from __future__ import annotations
 
@@ -26,6 +26,26 @@ RANDOMNESS_ALLOWED = {
     f"{CORE}.cells": ("numpy.random.SeedSequence",),  # derives seeds, draws nothing
     f"{CORE}.privacy.ledger_file": ("secrets.token_bytes",),  # the ledger's key, no privacy noise
     f"{CORE}.methods": ("secrets.randbelow",),  # fresh_seed: the number of a simulation
+}
+# What a server remembers for all its users is nothing that a user brought. Every cache within reach of the My data
+# page, with what it knows a value by.
+CACHES = ("cache", "lru_cache", "cache_data", "cache_resource")
+REMEMBERED = {
+    f"{CORE}.quoting._priced_by_size": "a method, its settings, n and the box: public facts, no record",
+    f"{CORE}.privacy.accountants.rounds_multiplier": "epsilon, delta, n and the sizes of rounds",
+    f"{CORE}.privacy.subsampling._log_binomials": "a whole number",
+    f"{CORE}.kernels._constants": "the name of a kernel and the number of columns",
+    f"{CORE}.fourier.vertices": "the number of columns and of blocks",
+    f"{CORE}.fingerprint.engine_fingerprint": "nothing: the code of this version",
+    f"{CORE}.paper._tables": "nothing: a file that comes with the code",
+    f"{CORE}.figures.cluster_curve._paper": "nothing: the same file",
+    f"{CORE}.reproduce._printed": "nothing: the same file",
+    f"{CORE}.datasets.parquet_child._doubles_of_halves": "nothing: all numbers of 16 bits",
+    f"{CORE}.datasets.mixtures._density_modes": "a mixture of the paper",
+    **{
+        f"{CORE}.datasets.real.{name}": "nothing, or the path of a file: public data sets"
+        for name in ("iris", "digits", "mnist", "_genes", "_measuring_copy")
+    },
 }
 RANDOM_SOURCES = ("numpy.random", "random", "secrets", "os.urandom", "uuid", "opendp", "diffprivlib")
 
@@ -196,6 +216,71 @@ def test_the_files_that_the_rules_speak_of_exist():
     known = {module_name(path) for path in sources()}
     assert {f"{CORE}.privacy.noise", f"{CORE}.methods.dap", f"{CORE}.datasets.mixtures", f"{CORE}.cells"} <= known
     assert f"{CORE}.executors_dask" in known
+
+
+def caches_of(source):
+    """What a source remembers for everyone: functions by their names, any other use of a cache by its line."""
+    tree = ast.parse(source)
+    brought = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {a.asname or a.name for node in brought for a in node.names if a.name.split(".")[-1] in CACHES}
+    found, seen = set(), set()
+
+    def uses(tree):
+        for node in ast.walk(tree):
+            is_name = isinstance(node, ast.Name) and node.id in names
+            if is_name or (isinstance(node, ast.Attribute) and node.attr in CACHES):
+                yield node
+
+    for function in ast.walk(tree):
+        for decorator in getattr(function, "decorator_list", ()):
+            for node in uses(decorator):
+                found.add(function.name)
+                seen.add(node)
+    return found | {f"line {node.lineno}" for node in uses(tree) if node not in seen}
+
+
+def reached_from(module):
+    """A module of ours and all of ours that it imports, directly or through others, with their sources."""
+    paths = {module_name(path): path for path in sources() if is_part_of(module_name(path), CORE, "pages")}
+    found, waiting = {}, [module]
+    while waiting:
+        name = waiting.pop()
+        if name in paths and name not in found:
+            found[name] = paths[name].read_text(encoding="utf-8")
+            for wanted in imports_of(found[name], name, paths[name].name == "__init__.py"):
+                parts = wanted.split(".")  # a package is run before its modules
+                waiting += [".".join(parts[:size]) for size in range(1, len(parts) + 1)]
+    return found
+
+
+def test_no_cache_that_users_share_is_within_reach_of_private_data():
+    reached = reached_from("pages.my_data")
+    near = ("exports", "show", "frame", "my_data_state", "my_data_results", "my_data_curator", "my_data_ledger")
+    assert {f"pages._ui.{name}" for name in near} <= set(reached)
+    assert {f"{CORE}.{name}" for name in ("releasing", "quoting", "datasets.upload", "datasets.csv_reader")} <= set(
+        reached
+    )
+    remembered = {f"{name}.{what}" for name, source in reached.items() for what in caches_of(source)}
+    assert remembered == set(REMEMBERED)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from functools import lru_cache\n@lru_cache(maxsize=4)\ndef mine(x): ...", {"mine"}),
+        ("from functools import cache\n@cache\ndef mine(x): ...", {"mine"}),
+        ("import functools as f\nclass A:\n    @f.cache\n    def mine(self): ...", {"mine"}),
+        ("from functools import lru_cache as keep\n@keep\ndef mine(x): ...", {"mine"}),
+        ("import functools\nmine = functools.lru_cache(None)(print)", {"line 2"}),
+        ("import streamlit as st\n@st.cache_data(max_entries=3)\ndef mine(x): ...", {"mine"}),
+        ("import streamlit as st\ndef page():\n    @st.cache_resource\n    def mine(x): ...", {"mine"}),
+        ("from pages._ui import cache\nx = cache.dataset('blobs', 10, 0)", {"line 2"}),
+        ("import pages._ui.cache as shared\nshared.dataset('blobs', 10, 0)", {"line 2"}),
+        ("cache = {}\ncache['x'] = 3  # a name of one's own", set()),
+    ],
+)
+def test_a_planted_cache_is_caught(source, found):
+    assert caches_of(source) == found
 
 
 def test_app_is_a_short_file():

@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dpgrams_core.errors import SpecError
-from dpgrams_core.figures.sensitivity import LOG_SCORES, checked_score, sensitivity_table, varied_control
+from dpgrams_core.figures.sensitivity import LOG_SCORES, checked_score, sensitivity_table
+from dpgrams_core.figures.sensitivity_words import none_is_best, not_made, varied_control
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, Chart, plain_layout
 from dpgrams_core.figures.tradeoff import DASHES, MARKS
 from dpgrams_core.kernels import KERNELS
@@ -131,14 +132,16 @@ def _sentence(results: Sequence[CellResult], cells: Sequence[Cell], measure: str
             if abs(first[measure] - second[measure]) > 2 * spread:
                 wins[kernel] = wins.get(kernel, 0) + 1
     so_far = "" if len(results) >= len(cells) else f" {len(results)} of {len(cells)} points so far."
+    names = dict.fromkeys(cell.value for cell in cells if cell.varied)
     if not settings:
-        return so_far.strip() or "There is one kernel only, so nothing is compared."
-    names = [cell.value for cell in cells if cell.varied]
-    parts = [f"{KERNELS[name].title} has the better {words} in {wins.get(name, 0)}" for name in dict.fromkeys(names)]
+        one = "There is one kernel only, so nothing is compared."
+        return one if len(names) == 1 and results else none_is_best(results, cells)
+    lead = "better" if len(names) == 2 else "best"
+    parts = [f"{KERNELS[name].title} has the {lead} {words} in {wins.get(name, 0)}" for name in names]
     told = sum(wins.values())
     runs = max(len(item.seconds) for item in results)
     return (
         f"Of {settings} {'setting' if settings == 1 else 'settings'} of n and ε, {', '.join(parts)}, and in "
         f"{settings - told} the best two are within two standard errors. Same draws and same bandwidth for all "
-        f"kernels; means of {runs} runs with standard errors.{so_far}"
+        f"kernels; means of {runs} runs with standard errors.{not_made(results)}{so_far}"
     )

@@ -173,7 +173,7 @@ def _sentence(experiment: Experiment, here: pd.DataFrame, measure: str, ends: En
     side = "above" if more else "below"
     parts = [
         f"{item.title} ({item.status or 'no run'}) in {item.ahead} of {item.cells} cells"
-        + (f", {item.clear} of them by more than two standard errors" if item.ahead else "")
+        + (f", {item.clear} of them by more than two standard errors" if item.ahead and item.judged else "")
         for item in standings(experiment, here, measure)
     ]
     margin = f" minus {experiment.margin:g}" if experiment.margin and measure == experiment.measures[0] else ""

@@ -10,7 +10,14 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dpgrams_core.errors import SpecError
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, Chart, plain_layout, short
+from dpgrams_core.figures.sensitivity_words import (
+    default_value,
+    none_is_best,
+    not_made,
+    value_words,
+    varied_control,
+)
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, short
 from dpgrams_core.figures.tradeoff import DASHES, MARKS, method_title
 from dpgrams_core.sweeps import Cell, CellResult, tidy
 
@@ -62,22 +69,13 @@ def checked_score(measure: str) -> tuple[str, bool]:
     return SCORES[measure]
 
 
-def varied_control(cells: Sequence[Cell]) -> str:
-    """The one option that the cells vary."""
-    names = sorted({cell.varied for cell in cells if cell.varied})
-    if len(names) != 1:
-        raise SpecError("vary", names, "this picture needs a sweep that varies one option")
-    return names[0]
-
-
-def sensitivity_chart(
-    results: Sequence[CellResult], cells: Sequence[Cell], measure: str = "mse", current: float | None = None
-) -> Chart:
+def sensitivity_chart(results: Sequence[CellResult], cells: Sequence[Cell], measure: str = "mse") -> Chart:
     """A score against the varied control, one line for each method, n and epsilon of the sweep.
 
     ``cells`` are all that will come, so that the axis stands still.  Lines are means with standard errors; with up
     to three of them a band holds the middle 80 % of the runs.  A method that does not have the control is a level
-    line.  ``current`` marks the value in use.  The axis is logarithmic where the values span a factor of eight.
+    line.  A thin upright line marks the default of the control, where it is one number for the whole picture.  The
+    axis is logarithmic where the values span a factor of eight.
     """
     words, better = checked_score(measure)
     control = varied_control(cells)
@@ -88,9 +86,10 @@ def sensitivity_chart(
     logarithmic = numeric and min(values) > 0 and max(values) >= LOG_RATIO * min(values)
     figure = go.Figure()
     for number, line in enumerate(lines):
-        mine = _points(results, line, measure, numeric)
+        mine = _points(results, line, measure)
         if not len(mine):
             continue
+        mine = mine.sort_values("value") if numeric else mine.astype({"value": str})
         colour = PRIVATE if math.isfinite(line[2]) else NON_PRIVATE
         if len(lines) <= MOST_BANDS:
             figure.add_trace(_band(mine, measure, colour))
@@ -98,23 +97,37 @@ def sensitivity_chart(
     for result in results:
         if not result.cell.varied:
             figure.add_trace(_level(result, values, measure, label(_line(result.cell))))
-    if current is not None and numeric:
-        figure.add_vline(x=current, line={"color": PRIVATE, "width": 1, "dash": "dot"})
+    usual = default_value(cells)
+    if usual is not None and numeric and min(values) <= usual <= max(values):
+        _mark_default(figure, usual, logarithmic)
     axis = {"type": "log" if logarithmic else "linear" if numeric else "category"}
     figure.update_xaxes(title=control_title(control), **axis)
     if numeric and len(values) <= MOST_TICKS:
-        figure.update_xaxes(tickvals=values, ticktext=[f"{value:g}" for value in values])
+        figure.update_xaxes(tickvals=values, ticktext=[value_words(value) for value in values])
     scale: dict[str, Any] = {"type": "log", "tickformat": ".4~g"} if measure in LOG_SCORES else {"rangemode": "tozero"}
     figure.update_yaxes(title=f"{words} ({'more' if better else 'less'} is better)", **scale)
     sentence = _sentence(results, cells, lines, label, measure)
     return Chart(plain_layout(figure, 420), sentence, sensitivity_table(results, measure))
 
 
+def _mark_default(figure: go.Figure, value: float, logarithmic: bool) -> None:
+    figure.add_vline(x=value, line={"color": QUIET, "width": 1})
+    figure.add_annotation(
+        text="default",
+        x=math.log10(value) if logarithmic else value,  # plotly wants the logarithm here, and not for the line
+        y=1,
+        yref="paper",
+        yanchor="top",
+        xanchor="left",
+        showarrow=False,
+    )
+
+
 def sensitivity_table(results: Sequence[CellResult], measure: str) -> pd.DataFrame:
     """The columns that the picture shows, in the order of the sweep's own table."""
     table = tidy(results)
     shown = ["method", "n", "epsilon", "varied", "value", measure, f"{measure}_se", f"{measure}_q10", f"{measure}_q90"]
-    return table[[name for name in (*shown, "runs", "failures", "status") if name in table]] if len(table) else table
+    return table[[name for name in (*shown, "runs", "failures", "status", "error") if name in table]]
 
 
 def _line(cell: Cell) -> Line:
@@ -140,15 +153,15 @@ def _labels(lines: Sequence[Line]) -> Callable[[Line], str]:
     return label
 
 
-def _points(results: Sequence[CellResult], line: Line, measure: str, numeric: bool) -> pd.DataFrame:
-    """The cells of one line so far, in order of the value; an infinite mean is a gap, not a point."""
-    rows = [
-        {"value": result.cell.value if numeric else str(result.cell.value), **result.row()}
-        for result in results
-        if result.cell.varied and _line(result.cell) == line and measure in result.scores
-    ]
-    table = pd.DataFrame(rows)
-    return table.sort_values("value") if len(table) and numeric else table
+def _points(results: Sequence[CellResult], line: Line, measure: str) -> pd.DataFrame:
+    """The cells of one line so far; an infinite mean is a gap, not a point."""
+    return pd.DataFrame(
+        [
+            {"value": result.cell.value, **result.row()}
+            for result in results
+            if result.cell.varied and _line(result.cell) == line and measure in result.scores
+        ]
+    )
 
 
 def _band(mine: pd.DataFrame, measure: str, colour: str) -> go.Scatter:
@@ -208,7 +221,7 @@ def _sentence(
     control = control_title(varied_control(cells))
     parts = []
     for line in lines:
-        mine = _points(results, line, measure, numeric=False)
+        mine = _points(results, line, measure)
         finite = mine[mine[measure] < math.inf] if len(mine) else mine
         if len(finite) < 2:
             continue
@@ -216,17 +229,18 @@ def _sentence(
         best, worst = ordered.iloc[0], ordered.iloc[-1]
         spread = 2 * (finite[f"{measure}_se"] ** 2 + best[f"{measure}_se"] ** 2) ** 0.5
         near = finite[((finite[measure] - best[measure]).abs() <= spread) & (finite["value"] != best["value"])]
-        text = f"{label(line)}: mean {words} is best, {short(best[measure])}, at {best['value']}, and worst, "
-        text += f"{short(worst[measure])}, at {worst['value']}"
+        at_best, at_worst = value_words(best["value"]), value_words(worst["value"])
+        text = f"{label(line)}: mean {words} is best, {short(best[measure])}, at {at_best}, and worst, "
+        text += f"{short(worst[measure])}, at {at_worst}"
         if len(near):
-            text += f" (not told apart from the best: {', '.join(near['value'])})"
+            text += f" (not told apart from the best: {', '.join(map(value_words, near['value']))})"
         if len(finite) < len(mine):
             text += "; ∞ at some values, where a run released nothing"
         parts.append(text)
     if not parts:
-        return f"{len(results)} of {len(cells)} points so far."
+        return none_is_best(results, cells)
+    so_far = f" {len(results)} of {len(cells)} points so far." if len(results) < len(cells) else ""
     runs = max(len(result.seconds) for result in results)
     head = f"{control[:1].upper()}{control[1:]} varied, all else held. "
     end = f". Means of {runs} runs on the same draws; values within two standard errors are not told apart."
-    text = head + ". ".join(parts) + end
-    return text if len(results) >= len(cells) else f"{text} {len(results)} of {len(cells)} points so far."
+    return head + ". ".join(parts) + end + not_made(results) + so_far

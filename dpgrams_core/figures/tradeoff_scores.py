@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pandas as pd
 
 from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.datasets import DATASETS
+from dpgrams_core.figures.sensitivity import control_title
+from dpgrams_core.figures.sensitivity_words import value_words
 from dpgrams_core.figures.tradeoff import method_title
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.methods import METHODS
@@ -38,6 +40,48 @@ LAB_MEASURES: dict[str, dict[str, tuple[str, bool, bool]]] = {
 Known = Mapping[Cell, CellResult]
 
 
+@dataclass(frozen=True, kw_only=True)
+class NamedCell(Cell):
+    """A cell with what tells it apart from others of its method, where a picture holds several."""
+
+    note: str
+
+
+def told_apart(cells: Sequence[Cell]) -> dict[Cell, Cell]:
+    """Each cell, named by what differs where a method has several settings: options, seed or draw.
+
+    Without a name of their own such cells would share a line, with several points at the same place.
+
+    Examples
+    --------
+    >>> from dpgrams_core.sweeps import plan_cells
+    >>> grid = {"n": [100], "epsilon": [1.0]}
+    >>> cells = [plan_cells("functional", "four_corners", seed=seed, **grid)[0] for seed in (0, 1)]
+    >>> [cell_title(cell) for cell in told_apart(cells).values()]
+    ['Functional release, seed 0', 'Functional release, seed 1']
+    """
+    named: dict[Cell, Cell] = {}
+    for title in dict.fromkeys(map(cell_title, cells)):
+        mine = {cell: _settings(cell) for cell in cells if cell_title(cell) == title}
+        names = dict.fromkeys(name for settings in mine.values() for name in settings)
+        apart = [name for name in names if len({repr(settings.get(name)) for settings in mine.values()}) > 1]
+        for cell, settings in mine.items():
+            note = ", ".join(_setting_words(name, settings.get(name)) for name in apart)
+            facts = {item.name: getattr(cell, item.name) for item in fields(cell)}
+            named[cell] = NamedCell(**facts, note=note) if note else cell
+    return {cell: named[cell] for cell in cells}
+
+
+def _settings(cell: Cell) -> dict[str, Any]:
+    return {**dict(cell.options), "seed": cell.seed, "draw": cell.draw}
+
+
+def _setting_words(name: str, value: Any) -> str:
+    if name == "draw":
+        return "fresh data" if value is None else f"draw {value} of the data"
+    return f"default {control_title(name)}" if value is None else f"{control_title(name)} {value_words(value)}"
+
+
 def cell_title(cell: Cell) -> str:
     """The method of a cell as people call it, with the calibration and the kernel that make its noise.
 
@@ -53,6 +97,8 @@ def cell_title(cell: Cell) -> str:
     if "calibration" in own:
         options.setdefault("calibration", own["calibration"])
     title = method_title(cell.method, options.items())
+    if isinstance(cell, NamedCell):
+        return f"{title}, {cell.note}"
     return f"{title}, {KERNELS[options['kernel']].title}" if cell.varied == "kernel" else title
 
 

@@ -47,8 +47,8 @@ def middle(values: Sequence[float], near: float | None = None) -> float:
 def costs(known: Known, cells: Sequence[Cell], measure: str, n: int, epsilon: float) -> list[Cost]:
     """Every private method at this n and epsilon, in the order of the cells.
 
-    The runs of a method and of the baseline with the same number saw the same data, so that the standard error of
-    their ratio r is that of the mean of (private - r plain) / mean(plain).
+    The runs of a method and of the baseline with the same seed and number saw the same data, so that the standard
+    error of their ratio r is that of the mean of (private - r plain) / mean(plain).
 
     Examples
     --------
@@ -60,12 +60,20 @@ def costs(known: Known, cells: Sequence[Cell], measure: str, n: int, epsilon: fl
     """
     _, better, _ = measure_words(cells, measure)
     here = [cell for cell in cells if cell.n == n and cell in known and _scores(known[cell], measure)]
-    plain = [cell for cell in here if not math.isfinite(cell.epsilon)]
-    baseline = None
-    if plain:
-        best = max if better else min
-        baseline = known[best(plain, key=lambda cell: fmean(_scores(known[cell], measure)))]
-    return [_cost(known[cell], baseline, measure) for cell in here if cell.epsilon == epsilon]
+    best = max if better else min
+
+    def baseline(cell: Cell) -> CellResult | None:
+        """The best method without privacy on the same draws."""
+        plain = [other for other in here if math.isinf(other.epsilon) and _draws(other) == _draws(cell)]
+        if not plain:
+            return None
+        return known[best(plain, key=lambda other: fmean(_scores(known[other], measure)))]
+
+    return [_cost(known[cell], baseline(cell), measure) for cell in here if cell.epsilon == epsilon]
+
+
+def _draws(cell: Cell) -> tuple[int, int | None]:
+    return cell.seed, cell.draw
 
 
 def _scores(found: CellResult, measure: str) -> tuple[float, ...]:
@@ -80,7 +88,9 @@ def _cost(found: CellResult, baseline: CellResult | None, measure: str) -> Cost:
         both = sorted(set(found.numbers) & set(baseline.numbers))
         mine = [values[found.numbers.index(number)] for number in both]
         theirs = [plain[baseline.numbers.index(number)] for number in both]
-        if both and fmean(theirs) > 0:
+        if len(plain) == 1 and same_data(baseline.cell):  # one run speaks for all
+            mine, theirs = list(values), [plain[0]] * len(values)
+        if mine and fmean(theirs) > 0:
             ratio = fmean(mine) / fmean(theirs)
             rest = [(a - ratio * b) / fmean(theirs) for a, b in zip(mine, theirs, strict=True)]
             ratio_se = _standard_error(rest)
@@ -142,9 +152,15 @@ def lab_sentence(known: Known, cells: Sequence[Cell], measure: str) -> str:
         text += f" {failed:,} runs could not be made; the table says why."
     runs = [len(_scores(found, measure)) for found in with_runs.values()]
     count = f"{min(runs):,}" if min(runs) == max(runs) else f"{min(runs):,} to {max(runs):,}"
-    data = "on the same records" if all(_same_records(cell) for cell in cells) else "each on fresh data"
+    data = "on the same records" if all(map(same_data, cells)) else "each on fresh data"
     return f"{text} Means of {count} runs, {data}, with bands of one standard error.{so_far}"
 
 
-def _same_records(cell: Cell) -> bool:
-    return DATASETS[cell.dataset].kind == "clusters" and same_records(cell.dataset, cell.n)
+def same_data(cell: Cell) -> bool:
+    """Whether all runs of a cell see the same records: one draw, or all records of a real data set.
+
+    >>> from dpgrams_core.sweeps import plan_cells
+    >>> [same_data(plan_cells("kmeans", name, n=[150], epsilon=[1.0])[0]) for name in ("iris", "blobs")]
+    [True, False]
+    """
+    return cell.draw is not None or (DATASETS[cell.dataset].kind == "clusters" and same_records(cell.dataset, cell.n))

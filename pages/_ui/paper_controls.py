@@ -50,5 +50,5 @@ def _pick(group: _Group, label: str, key: str, words: dict[str, Any]) -> str:
     """One of a few; the first is the default."""
     group._start(key, next(iter(words)), state.one_of_these(list(words)))
     return st.segmented_control(
-        label, list(words), key=key, format_func=words.__getitem__, required=True, persist_state="session"
+        label, list(words), key=key, format_func=words.__getitem__, required=True, wrap=True, persist_state="session"
     )

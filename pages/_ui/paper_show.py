@@ -27,17 +27,9 @@ from dpgrams_core.reports import stakeholder_report
 from dpgrams_core.scripts import command_script
 from dpgrams_core.shipped import Shipped, shipped
 from pages._ui import exports, frame, show
+from pages._ui.paper_links import curve_link, index
 from pages._ui.paper_table import key_line, table_html, totals_html
-from pages._ui.paper_words import (
-    ELSEWHERE,
-    EVIDENCE,
-    PARTS,
-    PRINTED,
-    SECONDS,
-    UNPROVEN,
-    WORDS,
-    part_of,
-)
+from pages._ui.paper_words import EVIDENCE, PRINTED, SECONDS, UNPROVEN, WORDS, part_of
 
 COUNTED = {"modes": "mode tables", "regression": "regression tables", "clustering": "clustering tables"}
 
@@ -119,7 +111,12 @@ def totals(known: Known) -> None:
     """The same counts for every private column, as a small table."""
     if any(known.values()):
         st.html(totals_html(known, COUNTED))
-        st.caption("Printed cells where ours is at least as good; “clearly”: by more than two standard errors.")
+        margin = EXPERIMENTS["clustering"].margin
+        st.caption(
+            f"Printed cells where ours is at least as good; of clusters, an ARI within {margin:g} of the printed one "
+            "counts. “Clearly”: by more than two standard errors, of the cells where the printed ones can say so; in "
+            "the mode tables and on the blobs they leave out the draw of the data."
+        )
 
 
 def unproven() -> None:
@@ -149,7 +146,8 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
     show.chart(picture, "paper_ratio", title)
     st.subheader("The numbers")
     if here[here["measure"] == measure]["ahead"].notna().any():
-        st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0))
+        told = bool(here[here["measure"] == measure]["clear"].notna().any())
+        st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0, told))
     st.html(table_html(experiment, here, measure))
     if (here["failures"] > 0).any():
         st.caption("Runs that failed are counted in the table and left out of the means.")
@@ -187,7 +185,9 @@ def _about(name: str, measure: str) -> None:
     notes = [*words.notes, *([SECONDS] if measure == "seconds" else [])]
     if measure != "centroid_mse":
         notes = [note for note in notes if "centroid MSE" not in note]
-    st.caption(" ".join([f"In the paper: {words.labels}.", *notes]))
+    link = curve_link(name)
+    curve = [] if link is None else [f"{link.markdown}."]
+    st.caption(" ".join([f"In the paper: {words.labels}.", *notes, *curve]))
 
 
 def _missing(experiment: Experiment, why: str) -> None:
@@ -242,7 +242,5 @@ def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence
 
 def everything() -> None:
     """Every table and figure of the paper's experiments, and where to see it."""
-    here = [(words.labels, f"here: {PARTS[part_of(name)][0]}, {words.title}") for name, words in WORDS.items()]
     with st.expander("Every table and figure of the paper’s experiments", key="paper_index"):
-        table = pd.DataFrame([*here, *ELSEWHERE], columns=["in the paper", "where"])
-        st.dataframe(table, hide_index=True, width="stretch")
+        st.markdown(index())

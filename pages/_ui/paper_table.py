@@ -23,16 +23,20 @@ MARK_WORDS = {
     (True, False): "ours is ahead, within two standard errors",
     (False, True): "the printed value is ahead by more than two standard errors",
     (False, False): "the printed value is ahead, within two standard errors",
+    (True, None): "ours is ahead; whether clearly is not judged",
+    (False, None): "the printed value is ahead; whether clearly is not judged",
 }
 
 
-def key_line(margin: float) -> str:
-    """What marks and tints mean."""
+def key_line(margin: float, judged: bool) -> str:
+    """What marks and tints mean; ``judged``: whether the table says who is clearly ahead."""
     room = f" (equal within {margin:g} counts as ahead)" if margin else ""
+    ahead, behind = ("▲ △", "▼ ▽") if judged else ("△", "▽")
+    full = "Full marks: by more than two standard errors. " if judged else ""
     return (
-        '<p class="keys"><span class="key ahead">▲ △ ours is at least as good</span> '
-        '<span class="key behind">▼ ▽ the printed value is better</span> '
-        f"{room} Full marks: by more than two standard errors. Small print: ± standard error · ours over printed ×.</p>"
+        f'<p class="keys"><span class="key ahead">{ahead} ours is at least as good</span> '
+        f'<span class="key behind">{behind} the printed value is better</span> '
+        f"{room} {full}Small print: ± standard error · ours over printed ×.</p>"
     )
 
 
@@ -81,7 +85,8 @@ def _total(item: Standing | None) -> str:
     if item is None:
         return "<td>–</td>"
     missing = f", {item.missing} without a run" if item.missing else ""
-    return f"<td><span>{item.ahead} of {item.cells}</span><small>clearly: {item.clear}{missing}</small></td>"
+    clear = f"{item.clear} of {item.judged}" if item.judged else "–"
+    return f"<td><span>{item.ahead} of {item.cells}</span><small>clearly: {clear}{missing}</small></td>"
 
 
 def _groups(experiment: Experiment, here: pd.DataFrame) -> dict[str, list[Column]]:
@@ -150,7 +155,7 @@ def _ours(row: dict[str, Any] | None, side: str) -> str:
     mark = (row["ahead"], row["clear"])
     kind = "ahead" if row["ahead"] else "behind"
     number = _number(row["ours"], row["se"], f"{short(row['ratio'])} ×", *failed)
-    return f'<td class="{side} {kind}" title="{MARK_WORDS[mark]}">{MARKS[mark]} {number}</td>'
+    return f'<td class="{side} {kind}" title="{MARK_WORDS[mark]}">{MARKS[mark[0], bool(mark[1])]} {number}</td>'
 
 
 def _place(text: str) -> str:

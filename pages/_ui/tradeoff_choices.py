@@ -23,7 +23,8 @@ PARTS = {
     "needed": "What ε do I need?",
 }
 VIEWS = {"method": "ε, by method", "n": "ε, by n", "epsilon": "n, by ε"}
-# The values of the paper's appendix figures; the paper has none for the bandwidth.
+# The controls of the paper's appendix figures, and the bandwidth. The paper prints the clip multipliers of its blobs
+# only; the other values are ours.
 VARIED = {
     "clip_multiplier": ("Clip multiplier", "0.01 0.1 0.5 1 2", float),
     "batch_size": ("Minibatch size, m", "10 35 70 140 200", int),
@@ -31,7 +32,7 @@ VARIED = {
     "bandwidth_scale": ("× bandwidth, h", "0.5 0.7 1 1.4 2", float),
 }
 KERNEL_EPSILONS = "0.2 0.5 1 2"
-RULES = {"default": "the default", "h_opt": "the paper's h-opt"}
+RULES = {"h_opt": "the paper's h-opt", "default": "the default"}  # that of fig:kernel_order_validation first
 SOUGHT = {"epsilon": "ε", "n": "n"}
 SEARCH: dict[str, tuple[Any, Any]] = {"epsilon": (0.05, 20.0), "n": (200, 20_000)}
 TARGETS = {"mse": 0.05, "mse_per_true_mode": 0.05, "missed": 0.0, "spurious": 0.0, "found": 4.0}
@@ -80,7 +81,7 @@ def source_arms(kind: str) -> list[Arm]:
 
 def error_measures(kind: str) -> dict[str, str]:
     """The errors that can be told apart, in words."""
-    names = next((LADDERS[arm.method].measures for arm in ARMS[kind] if arm.method in LADDERS), ())
+    names = LADDERS[source_arms(kind)[0].method].measures  # the ladders of one kind share them
     return {name: LAB_MEASURES[kind][name][0] for name in names}
 
 
@@ -106,7 +107,12 @@ def chosen(key: str, words: dict[str, Any], label: str, *, label_shown: bool = T
 def one_arm(key: str, arms: Sequence[Arm]) -> Arm:
     """One method of several."""
     known = {arm.title: arm for arm in arms}
-    return known[st.selectbox("Method", list(known), key=key, persist_state="session", width=240)]
+    return known[st.selectbox("Method", list(known), key=key, persist_state="session", width=200)]
+
+
+def one_of_some(label: str, key: str, words: dict[str, str]) -> str:
+    """One of several, where the words would be too wide side by side."""
+    return st.selectbox(label, list(words), key=key, format_func=words.__getitem__, persist_state="session", width=200)
 
 
 def line(label: str, key: str, help_text: str = "Numbers with blanks between them.") -> str:
@@ -125,4 +131,4 @@ def number(label: str, key: str) -> Any:
     """A number typed in; what is not allowed is refused where it is used."""
     whole = isinstance(st.session_state[key], int)
     kind: dict[str, Any] = {"step": 1} if whole else {"step": 0.05, "format": "%g"}
-    return st.number_input(label, key=key, persist_state="session", width=150, **kind)
+    return st.number_input(label, key=key, persist_state="session", width=140, **kind)

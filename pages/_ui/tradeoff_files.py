@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import streamlit as st
 from dpgrams_core import DATASETS
 from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.errors import DataError
+from dpgrams_core.figures.tradeoff_scores import cell_title, told_apart
 
 MOST_MEGABYTES, MOST_ROWS, MOST_BYTES = 20, 200_000, 200_000_000
+MOST_LINES = 12  # methods, each with every setting that the file has of it
 
 
 class _Named(io.BytesIO):
@@ -43,7 +46,7 @@ def file_box() -> Any:
 
 
 def opened(content: bytes, name: str, dataset: str) -> dict[Cell, CellResult]:
-    """The cells of a results file that belong to a data set.
+    """The cells of a results file that belong to a data set, told apart where a method has several settings.
 
     Raises
     ------
@@ -65,7 +68,14 @@ def opened(content: bytes, name: str, dataset: str) -> dict[Cell, CellResult]:
     if not mine:
         names = sorted({DATASETS[cell.dataset].title for cell in found if cell.dataset in DATASETS})
         raise DataError(f"{name} is about {' and '.join(names) or 'other data'}: choose that data set to see it.")
-    return mine
+    named = told_apart(list(mine))
+    lines = len(set(map(cell_title, named.values())))
+    if lines > MOST_LINES:
+        raise DataError(
+            f"{name} holds {lines} methods and settings of methods, and the page shows at most {MOST_LINES} side by "
+            "side; open a file with fewer."
+        )
+    return {named[cell]: replace(result, cell=named[cell]) for cell, result in mine.items()}
 
 
 def _refuse_what_unpacks_too_large(content: bytes, name: str) -> None:

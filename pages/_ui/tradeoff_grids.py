@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from dpgrams_core.checks import whole
 from dpgrams_core.datasets import MIN_N
 from dpgrams_core.datasets.released_twins import TwinName
 from dpgrams_core.errors import SpecError
+from dpgrams_core.experiments import PICKED
+from dpgrams_core.figures import same_records
 from dpgrams_core.figures.tradeoff import method_title
 from dpgrams_core.metrics_regression import evaluation_grid
 from dpgrams_core.progress import time_words
@@ -113,7 +116,17 @@ class LabSettings:
             options["n_modes"] = len(DATASETS[self.dataset].true_modes)  # type: ignore[arg-type]
         elif self.kind == "clusters" and (self.known or arm.method in ("kmeans", "dp_kmeans")):
             options["n_clusters"] = class_count(self.dataset)
+        if arm.method == "dp_grams_c" and self.dataset in PICKED:
+            options["clip_multiplier"] = PICKED[self.dataset]  # that of the paper's tables as we recompute them
         return options
+
+    def sizes_by_runs(self, arm: Arm, sizes: Sequence[int]) -> dict[int, list[int]]:
+        """The sizes for each number of runs: without noise, on the same records, one run is as good as many."""
+        found: dict[int, list[int]] = {}
+        for size in sizes:
+            once = self.kind == "clusters" and not METHODS[arm.method].private and same_records(self.dataset, size)
+            found.setdefault(1 if once else self.runs, []).append(size)
+        return found
 
 
 def grid_of(dataset: str) -> tuple[str, str]:
@@ -157,6 +170,8 @@ def numbers_of(field: str, text: str, kind: type) -> list[Any]:
     >>> numbers_of("n", "500, 1000 2000", int)
     [500, 1000, 2000]
     """
+    if re.search(r"\d,\d", text):  # 1,5 is one number to some people and two to others
+        raise SpecError(field, text, "use a point in decimals and blanks between numbers, as in 0.5 1.5")
     words = numbers_as_typed(text)
     if not words:
         raise SpecError(field, text, "the grid is empty; give at least one number, as in 500 1000")
@@ -178,11 +193,12 @@ def lab_cells(settings: LabSettings, confirm: bool = False) -> list[Cell]:
     if count > ASK_CELLS or count * runs > ASK_RUNS:
         if not confirm:
             _refuse_a_slip(settings, sizes, epsilons, count * runs)
-        _refuse_what_no_page_can_draw(count, runs, isinstance(settings.dataset, TwinName))
+        refuse_what_no_page_can_draw(count, runs, settings.dataset)
     cells = [
         cell
         for arm in settings.arms
-        for cell in plan_cells(arm.method, settings.dataset, n=sizes, runs=runs, **plan, **settings.options_of(arm))
+        for count, mine in settings.sizes_by_runs(arm, sizes).items()
+        for cell in plan_cells(arm.method, settings.dataset, n=mine, runs=count, **plan, **settings.options_of(arm))
     ]
     return sorted(cells, key=lambda cell: (cell.n, cell.method in FITTED, -cell.epsilon))
 
@@ -202,22 +218,27 @@ def _refuse_a_slip(settings: LabSettings, sizes: list[int], epsilons: list[float
     )
 
 
-def _refuse_what_no_page_can_draw(count: int, runs: int, of_twin: bool) -> None:
+def refuse_what_no_page_can_draw(count: int, runs: int, dataset: str) -> None:
+    """Refuse so many cells with so many runs each: they are more than the server keeps (tradeoff_memory)."""
     if count > MOST_CELLS or count * runs > MOST_RUNS:
         elsewhere = "the command below runs it on the command line, where it can take its days"
         raise SpecError(
             "cells",
             count,
             f"with {runs:,} runs each this is more than the page holds ({MOST_CELLS:,} cells, {MOST_RUNS:,} runs); "
-            + ("choose fewer" if of_twin else elsewhere),
+            + ("choose fewer" if isinstance(dataset, TwinName) else elsewhere),
         )
 
 
 def command_lines(settings: LabSettings, more: str = "") -> str:
-    """What repeats the sweep on the command line: one line for each method, all into one file; nothing for a twin."""
-    return "\n".join(
-        sweep_command(settings, arm, settings.epsilons, settings.options_of(arm), more) for arm in settings.arms
-    ).strip()
+    """What repeats the sweep on the command line: a line or two for each method, all into one file; not for a twin."""
+    sizes = numbers_of("n", settings.sizes, int)
+    lines = []
+    for arm in settings.arms:
+        for runs, mine in settings.sizes_by_runs(arm, sizes).items():
+            part = replace(settings, sizes=" ".join(map(str, mine)), runs=runs)
+            lines.append(sweep_command(part, arm, settings.epsilons, settings.options_of(arm), more))
+    return "\n".join(lines).strip()
 
 
 def sweep_command(settings: LabSettings, arm: Arm, epsilons: str, options: dict[str, Any], more: str = "") -> str:

@@ -18,7 +18,6 @@ from pages._ui.tradeoff_runs import Job, jobs, load_shipped, memory, seconds_lef
 GOING = "_lab_going"  # whether this visitor lets sweeps run; Stop and Continue change it
 AGREED = "_lab_agreed"  # the long sweep that this visitor has started
 WATCHED = "_lab_watched"  # the job that this visitor waits for
-BEFORE = "_lab_before"  # what there was of it when it started
 # Often while the first points come; then seldom, since drawing takes time from computing.
 REFRESH_SECONDS, SLOW_REFRESH_SECONDS, MANY_CELLS = 0.7, 3.0, 300
 FAST_SECONDS = 3.0
@@ -85,10 +84,9 @@ def _wanted(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> Job
     old = shared.look(key)
     if old is not None and old.error:
         return None
-    if st.session_state.get(WATCHED) != key or old is None:
-        st.session_state[BEFORE] = {cell: found.ended for cell, found in known.items()}
     st.session_state[WATCHED] = key
-    return shared.ask(key, visitor(), sweep_steps(cells, memory(), workers(), scheduler_address() or None))
+    steps = sweep_steps(cells, memory(), workers(), scheduler_address() or None)
+    return shared.ask(key, visitor(), steps, before={cell: found.ended for cell, found in known.items()})
 
 
 def _may_run(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> bool:
@@ -128,25 +126,25 @@ def _progress(cells: Sequence[Cell], known: Known, key: tuple[object, ...], job:
     last = jobs().look(key)
     with st.container(horizontal=True, vertical_alignment="center", key="lab_progress"):
         if job is not None:
-            left = seconds_left(cells, known, st.session_state.get(BEFORE, {}), time.monotonic() - job.started)
+            left = seconds_left(cells, known, job.before, time.monotonic() - job.started)
             words = "" if left is None else f", about {time_words(left)} left"
             st.progress(ended / total, text=f"{done:,} of {len(cells):,} points, {ended:,} of {total:,} runs{words}")
             st.button("Stop", key="lab_stop", icon=":material/stop:", on_click=_stop, args=(key,))
         elif done < len(cells):
-            words = (
-                f"Stopped at {ended:,} of {total:,} runs. What is there is kept."
-                if ended
-                else f"{total:,} runs to make."
-            )
-            st.progress(ended / total, text=words)
-            label = "Continue" if ended else "Start"
-            st.button(
-                label, key="lab_start", icon=":material/play_arrow:", on_click=_start, args=(key,), type="primary"
-            )
+            st.progress(ended / total, text=_rest_words(ended, total))
+            _start_button("Continue" if ended else "Start", key)
         else:
             st.caption(f"Complete: {len(cells):,} points, {total:,} runs. Repeating it takes no time.")
-    if last is not None and last.error:
+    if last is not None and last.error and done < len(cells):
         frame.problem(last.error)
+
+
+def _rest_words(ended: int, total: int) -> str:
+    if not ended:
+        return f"{total:,} runs to make."
+    if st.session_state.get(GOING, True):  # nobody stopped it: it is long, or something went wrong
+        return f"{ended:,} of {total:,} runs are there. The rest waits for a click."
+    return f"Stopped at {ended:,} of {total:,} runs. What is there is kept."
 
 
 def _start_button(label: str, key: tuple[object, ...]) -> None:

@@ -12,55 +12,24 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 import streamlit as st
 
-from dpgrams_core.cells import Cell, CellResult, failure_text, join, same_but_runs
+from dpgrams_core.cells import Cell, CellResult, failure_text
 from dpgrams_core.errors import DataError
 from dpgrams_core.executors import Processes
 from dpgrams_core.progress import Progress
 from dpgrams_core.sweeps import stream_partial
+from pages._ui.tradeoff_memory import RunMemory, shipped_results_of
 
-MOST_RUNS_KEPT = 400_000  # a run is some ten numbers
 MOST_KEPT = 200  # other results, such as a search for ε
 PATIENCE_SECONDS = 150  # a tab in the background asks once a minute, and then its job must not stop
 ALONE_SECONDS = 1.0  # a sweep that is done before needs no other process
 WARM_SECONDS = 20.0
 PIECE_RUNS, LARGE_N = 5, 20_000
-
-
-class RunMemory:
-    """Finished runs by cell; a ``RunStore``. What was not used for longest is forgotten first."""
-
-    def __init__(self, most_runs: int = MOST_RUNS_KEPT) -> None:
-        self.most_runs = most_runs
-        self._known: OrderedDict[Cell, CellResult] = OrderedDict()
-        self._runs = 0
-        self._lock = threading.Lock()
-
-    def finished(self, cell: Cell) -> CellResult:
-        """What is known of a cell."""
-        with self._lock:
-            found = self._known.get(same_but_runs(cell))
-            if found is not None:
-                self._known.move_to_end(same_but_runs(cell))
-        return join(cell, [] if found is None else [found])
-
-    def add(self, result: CellResult) -> None:
-        """Keep the runs of a cell or of a piece of one."""
-        key = same_but_runs(result.cell)
-        with self._lock:
-            before = self._known.pop(key, None)
-            pieces = [result] if before is None else [before, result]
-            last = max(piece.cell.numbers.stop for piece in pieces)
-            both = join(replace(key, runs=last), pieces)
-            self._known[key] = both
-            self._runs += both.ended - (0 if before is None else before.ended)
-            while self._runs > self.most_runs and len(self._known) > 1:
-                self._runs -= self._known.popitem(last=False)[1].ended
 
 
 @dataclass
@@ -69,6 +38,7 @@ class Job:
 
     wanted_until: float  # someone waited for it at least until then
     started: float
+    before: Mapping[Cell, int] = field(default_factory=dict)  # the runs of each cell that were there when it started
     finished: bool = False
     stopped: bool = False
     error: str = ""
@@ -89,15 +59,20 @@ class Jobs:
         self._lock = threading.Lock()
         self._clock = clock
 
-    def ask(self, key: Hashable, visitor: str, steps: Callable[[], Iterator[Any]]) -> Job:
-        """The job of this key, started where it does not run; asking again says that one still waits."""
+    def ask(
+        self, key: Hashable, visitor: str, steps: Callable[[], Iterator[Any]], before: Mapping[Cell, int] | None = None
+    ) -> Job:
+        """The job of this key, started where it does not run; asking again says that one still waits.
+
+        ``before`` is kept with a job that starts now: whoever looks at it later can tell how fast it is.
+        """
         with self._lock:
             now = self._clock()
             waiting = self._waiting.setdefault(key, {})
             waiting[visitor] = now + PATIENCE_SECONDS
             job, wanted_until = self._jobs.get(key), max(waiting.values())
             if job is None or job.stopped:
-                job = self._jobs[key] = Job(wanted_until=wanted_until, started=now)
+                job = self._jobs[key] = Job(wanted_until=wanted_until, started=now, before=dict(before or {}))
                 threading.Thread(target=self._work, args=(key, job, steps), daemon=True).start()
             job.wanted_until = wanted_until
             return job
@@ -197,13 +172,8 @@ def load_shipped(cells: Sequence[Cell]) -> None:
     """Put what comes with the project into the memory: nobody need run it again."""
     kept = memory()
     missing = [cell for cell in cells if not kept.finished(cell).complete]
-    if not missing:
-        return
-    from dpgrams_core.shipped import shipped_results  # late: it reads files with pyarrow, which is slow to load
-
-    with suppress(DataError):  # a finished table that cannot be used is not: the runs are made here
-        for result in shipped_results(missing).values():
-            kept.add(result)
+    for result in shipped_results_of(missing):
+        kept.add(result)
 
 
 def sweep_steps(
@@ -213,19 +183,42 @@ def sweep_steps(
     size = PIECE_RUNS if max(cell.n for cell in cells) <= LARGE_N else 1
 
     def steps() -> Iterator[None]:
-        if scheduler:
-            yield from (None for _ in stream_partial(cells, "dask", scheduler=scheduler, store=kept, piece_runs=size))
-            return
-        alone_until = time.monotonic() + ALONE_SECONDS
-        here = stream_partial(cells, "serial", store=kept, piece_runs=size)
-        for _ in here:
-            yield None
-            if time.monotonic() > alone_until and pool.ready:
-                here.close()  # type: ignore[attr-defined]
-                yield from (None for _ in stream_partial(cells, pool.pool, store=kept, piece_runs=size))
+        with kept.held(cells):
+            if scheduler:
+                yield from _each(stream_partial(cells, "dask", scheduler=scheduler, store=kept, piece_runs=size))
                 return
+            alone_until = time.monotonic() + ALONE_SECONDS
+            here = _each(stream_partial(cells, "serial", store=kept, piece_runs=size))
+            for _ in here:
+                yield None
+                if time.monotonic() > alone_until and pool.ready:
+                    here.close()  # type: ignore[attr-defined]
+                    yield from _each(stream_partial(cells, pool.pool, store=kept, piece_runs=size))
+                    return
 
     return steps
+
+
+def _each(results: Iterator[CellResult]) -> Iterator[None]:
+    """A step for each result.
+
+    A failure that may pass, such as a worker that died, is not kept.  So that a job does not try the same run for
+    ever, it ends with a sentence, and the next try is somebody's click.
+    """
+    lost: dict[Cell, CellResult] = {}
+    try:
+        for result in results:
+            lost.pop(result.cell, None)
+            if result.passing:
+                lost[result.cell] = result
+            yield None
+    finally:
+        results.close()  # type: ignore[attr-defined]
+    if lost:
+        count = sum(len(result.passing) for result in lost.values())
+        first = next(iter(lost.values()))
+        reason = first.failures[first.failed.index(first.passing[0])]
+        raise DataError(f"{count:,} {'run' if count == 1 else 'runs'} could not be made; try again. {reason}")
 
 
 def warm_executor(pool: WarmPool) -> Iterator[Processes | str | None]:

@@ -1,4 +1,4 @@
-"""The other parts of the Tradeoff page: sensitivity, kernels, sources of error, and the budget that a target needs."""
+"""More parts of the Tradeoff page: sensitivity, kernels and the sources of error."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from dpgrams_core import METHODS
 from dpgrams_core.cells import Cell
+from dpgrams_core.checks import whole
 from dpgrams_core.error_sources import ErrorSources, stream_error_sources
 from dpgrams_core.errors import SpecError
 from dpgrams_core.figures import (
@@ -18,16 +18,13 @@ from dpgrams_core.figures import (
     error_sources_chart,
     in_a_text,
     kernel_chart,
-    needed_chart,
     sensitivity_chart,
 )
 from dpgrams_core.ladder_runs import LadderMemory
-from dpgrams_core.needed_budget import MEASURES, NeededBudget, stream_needed
-from dpgrams_core.sweeps import plan_cells
+from dpgrams_core.sweeps import MAX_RUNS, plan_cells
 from pages._ui import frame, show
 from pages._ui.tradeoff_choices import (
     RULES,
-    SOUGHT,
     VARIED,
     chosen,
     error_measures,
@@ -35,13 +32,20 @@ from pages._ui.tradeoff_choices import (
     number,
     one_arm,
     source_arms,
-    target_measures,
 )
 from pages._ui.tradeoff_curve import command_box
 from pages._ui.tradeoff_exports import result_files, sweep_files
-from pages._ui.tradeoff_grids import ARMS, Arm, LabSettings, numbers_as_typed, numbers_of, sweep_command
-from pages._ui.tradeoff_live import Known, live_result, live_sweep
-from pages._ui.tradeoff_runs import memory, streamed, workers
+from pages._ui.tradeoff_grids import (
+    ARMS,
+    Arm,
+    LabSettings,
+    numbers_as_typed,
+    numbers_of,
+    refuse_what_no_page_can_draw,
+    sweep_command,
+)
+from pages._ui.tradeoff_live import Known, live_result, live_sweep, scheduler_address
+from pages._ui.tradeoff_runs import streamed, workers
 
 ORDERS = ("gaussian", "gaussian4", "legendre4")
 
@@ -63,17 +67,11 @@ def sensitivity(settings: LabSettings) -> None:
         values = line("Values", f"lab_values_{control}")
         epsilon = number("at ε", "lab_one_eps")
 
+    options = {name: value for name, value in settings.options_of(arm).items() if name != control}
+
     def plan() -> list[Cell]:
-        return plan_cells(
-            arm.method,
-            settings.dataset,
-            n=numbers_of("n", settings.sizes, int),
-            epsilon=[epsilon],
-            runs=settings.runs,
-            seed=settings.seed,
-            vary=(control, numbers_of(control, values, VARIED[control][2])),
-            **settings.options_of(arm),
-        )
+        vary = (control, numbers_of(control, values, VARIED[control][2]))
+        return varied_cells(settings, arm, [epsilon], vary, options)
 
     question = f"How much does it matter? {VARIED[control][0]} of {in_a_text(arm.title)}, at ε = {epsilon:g}"
     charted(
@@ -85,7 +83,7 @@ def sensitivity(settings: LabSettings) -> None:
         begins=arm.title,
     )
     vary = f" --vary {control} {' '.join(numbers_as_typed(values))}"
-    command_box(sweep_command(settings, arm, f"{epsilon:g}", settings.options_of(arm), vary))
+    command_box(sweep_command(settings, arm, f"{epsilon:g}", options, vary))
 
 
 def kernel(settings: LabSettings) -> None:
@@ -103,16 +101,7 @@ def kernel(settings: LabSettings) -> None:
     options = settings.options_of(arms[0]) | ({} if rule == "default" else {"bandwidth": rule})
 
     def plan() -> list[Cell]:
-        return plan_cells(
-            arms[0].method,
-            settings.dataset,
-            n=numbers_of("n", settings.sizes, int),
-            epsilon=numbers_of("epsilon", epsilons, float),
-            runs=settings.runs,
-            seed=settings.seed,
-            vary=("kernel", ORDERS),
-            **options,
-        )
+        return varied_cells(settings, arms[0], numbers_of("epsilon", epsilons, float), ("kernel", ORDERS), options)
 
     question = "Does a kernel of higher order pay?"
     charted(plan, top, question, lambda known, cells: kernel_chart(_results(known), cells, measure), "kernel")
@@ -121,13 +110,9 @@ def kernel(settings: LabSettings) -> None:
 
 def sources(settings: LabSettings) -> None:
     """The error of one method, told apart by switching its ingredients on one at a time."""
-    arms = source_arms(settings.kind)
-    if not arms:
-        frame.answer("The sources of error can be told apart for modes and for clusters, not for regression.")
-        return
     top = st.container()
     with st.container(horizontal=True, gap="medium"):
-        arm = one_arm(f"lab_e_arm_{settings.kind}", arms)
+        arm = one_arm(f"lab_e_arm_{settings.kind}", source_arms(settings.kind))
         n = number("Records, n", f"lab_one_n_{settings.dataset}")
         epsilon = number("at ε", "lab_one_eps")
         measure = chosen(f"lab_e_score_{settings.kind}", error_measures(settings.kind), "Error")
@@ -142,9 +127,9 @@ def sources(settings: LabSettings) -> None:
 
     def draw(found: ErrorSources | None) -> None:
         with top:
-            unclear = _first(found.sentence, "Within") if found and "Within two" in found.sentence else ""
+            unclear = first_sentence(found.sentence, "Within") if found and "Within two" in found.sentence else ""
             words = "Where the error comes from is told apart run by run."
-            text = frame.answer(f"{_first(found.sentence)} {unclear}" if found else words)
+            text = frame.answer(f"{first_sentence(found.sentence)} {unclear}" if found else words)
         if found is not None:
             chart = error_sources_chart(found)
             show.chart(chart, "lab_sources")
@@ -160,52 +145,22 @@ def sources(settings: LabSettings) -> None:
     )
 
 
-def needed(settings: LabSettings) -> None:
-    """The ε, or the n, that a wished score needs, as a bracket with its confidence."""
-    top = st.container()
-    with st.container(horizontal=True, gap="medium"):
-        sought = chosen("lab_sought", SOUGHT, "What is sought")
-        measure = chosen(f"lab_t_score_{settings.kind}", target_measures(settings.kind), "I need")
-        side = "at least" if MEASURES[settings.kind][measure] else "at most"
-        target = number(side, f"lab_target_{measure}")
-        percent = number("in % of runs", "lab_percent")
-    with st.container(horizontal=True, gap="medium"):
-        arm = one_arm(f"lab_t_arm_{settings.kind}", [arm for arm in ARMS[settings.kind] if METHODS[arm.method].private])
-        if sought == "epsilon":
-            held: dict[str, Any] = {"n": number("Records, n", f"lab_one_n_{settings.dataset}")}
-        else:
-            held = {"epsilon": number("at ε", "lab_one_eps")}
-        low = number("from", f"lab_low_{sought}")
-        high = number("to", f"lab_high_{sought}")
-    how: dict[str, Any] = {
-        "low": low,
-        "high": high,
-        "target": target,
-        "measure": measure,
-        "probability": percent / 100,
-        "seed": settings.seed,
-        **held,
-        **settings.options_of(arm),
-    }
-
-    def draw(found: NeededBudget | None) -> None:
-        with top:
-            words = f"Press Start: simulations will bracket the {'ε' if sought == 'epsilon' else 'n'} that this needs."
-            text = frame.answer(_first(found.sentence) if found else words)
-        if found is not None:
-            chart = needed_chart(found)
-            show.chart(chart, "lab_needed")
-            cell = one_cell(settings, arm, held.get("n", low), held.get("epsilon", high))
-            result_files(f"needed_{sought}", cell, how, text, chart)
-
-    kept = memory()
-    checked(
-        lambda executor: stream_needed(sought, arm.method, settings.dataset, executor=executor, store=kept, **how),
-        ("needed", sought, arm.method, settings.dataset, *sorted(how.items())),
-        draw,
-        lambda found: found.finished,
-        lambda found: f"{len(found.tried)} values tried, at most {found.question.most_values}.",
-        by_itself=False,
+def varied_cells(
+    settings: LabSettings, arm: Arm, epsilons: Sequence[float], vary: tuple[str, Sequence[Any]], options: dict[str, Any]
+) -> list[Cell]:
+    """A sweep of one method over a control, refused where it is more than the page holds."""
+    sizes = numbers_of("n", settings.sizes, int)
+    runs = whole("runs", settings.runs, 1, MAX_RUNS)
+    refuse_what_no_page_can_draw(len(sizes) * len(epsilons) * len(vary[1]), runs, settings.dataset)
+    return plan_cells(
+        arm.method,
+        settings.dataset,
+        n=sizes,
+        epsilon=epsilons,
+        runs=runs,
+        seed=settings.seed,
+        vary=vary,
+        **options,
     )
 
 
@@ -236,7 +191,7 @@ def charted(
     def draw(known: Known) -> None:
         chart = picture(known, cells)
         with top:
-            text = frame.answer(_first(chart.sentence, begins))
+            text = frame.answer(first_sentence(chart.sentence, begins))
         show.chart(chart, f"lab_{key}", question)
         sweep_files(cells, text, lambda: [chart])
 
@@ -258,6 +213,8 @@ def checked(
         draw(None)
         frame.problem(error)
         return
+    if scheduler_address():
+        st.caption("The Dask scheduler is for the curves: this part runs on this machine.")
     live_result(key, streamed(make, workers()), draw, finished, words=words, by_itself=by_itself)
 
 
@@ -265,7 +222,7 @@ def _results(known: Known) -> list[Any]:
     return [found for found in known.values() if found.ended]
 
 
-def _first(text: str, begins: str = "") -> str:
+def first_sentence(text: str, begins: str = "") -> str:
     """The last sentence that begins so (of the largest n), or the first one; the rest stands under the chart."""
     sentences = [part.rstrip(".") + "." for part in text.split(". ")]
     wanted = [sentence for sentence in sentences if begins and sentence.startswith(begins)]

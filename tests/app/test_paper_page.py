@@ -6,19 +6,25 @@ import json
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import shipped as module
+from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.cells import CellResult
+from dpgrams_core.datasets import datasets_of
 from dpgrams_core.experiments import EXPERIMENTS
 from dpgrams_core.figures import judged, standings
 from dpgrams_core.methods import METHODS
 from dpgrams_core.paper import ONE_RUN, PAPER_TABLES
 from dpgrams_core.shipped import ship, shipped, shipped_file
+from pages._ui import cluster_controls, controls, regression_controls
 from pages._ui.frame import STATUS_WORDS
-from pages._ui.paper_words import PARTS, PRINTED, SPACE, UNPROVEN, WORDS, experiment_of, part_of
+from pages._ui.paper_links import ELSEWHERE, curve_link, index
+from pages._ui.paper_words import FRESH_DRAWS, PARTS, PRINTED, SPACE, UNPROVEN, WORDS, experiment_of, part_of
+from pages._ui.state import text_of
 
 ROOT = Path(__file__).parents[2]
 STATUS = {"functional": "proven", "tight": "proven", "theorem": "as published"}
@@ -107,6 +113,7 @@ def test_without_finished_tables_the_page_says_how_to_make_them(folder):
         runs = EXPERIMENTS[names[0]].runs
         assert app.code[0].value == f"python -m dpgrams_core reproduce {part} --runs {runs} --ship"
         assert UNPROVEN in all_text(app)
+    assert "research code that differs from the printed algorithm" in UNPROVEN  # not only noise without a proof
 
 
 def test_the_answer_counts_the_cells_of_every_kind_of_table(filled):
@@ -138,10 +145,54 @@ def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
     here = table[(table["table"] == "modes_four_corners") & (table["measure"] == "mse")]
     assert rows.count(' ahead"') == here["ahead"].astype(bool).sum()
     assert rows.count(' behind"') == (~here["ahead"].astype(bool)).sum()
-    marks = len(re.findall("[▲▼]", rows))
-    assert marks == here["clear"].astype(bool).sum()
+    assert not re.search("[▲▼]", rows)  # the printed standard errors leave out the draw, and that is said
+    assert FRESH_DRAWS in all_text(app)
     assert app.code[0].value == "python -m dpgrams_core reproduce modes --runs 50"
     assert "These numbers were made by `a made-up command`, seed 7, 2026-01-02, numpy" in all_text(app)
+
+
+def test_full_marks_are_clear_leads_where_these_can_be_judged(filled):
+    app = opened(paper_part="regression")
+    table = judged(EXPERIMENTS["regression"], shipped("regression").results)
+    here = table[(table["table"] == "regression_sinusoid") & (table["measure"] == "mse")]
+    assert len(re.findall("[▲▼]", printed_table(app).split("</thead>")[1])) == here["clear"].astype(bool).sum() > 0
+    totals = next(body for body in bodies(app) if "totals" in body and "<table" in body)
+    assert totals.count("clearly: –") == 4  # of the modes, for each kind of noise
+    assert len(re.findall(r"clearly: \d+ of 15<", totals)) == 4  # of the clusters: all but the blobs
+    assert "an ARI within 0.01 of the printed one counts" in all_text(app)
+
+
+def test_every_picture_of_a_run_has_a_link_with_settings_that_its_page_takes():
+    known = {
+        "dataset": datasets_of("modes"),
+        "method": controls.PRIVATE_METHODS,
+        "n": controls.SIZES,
+        "epsilon": controls.EPSILONS,
+        "bandwidth": BANDWIDTH_RULES,
+        "clip": controls.CLIPS,
+        "reg_dataset": datasets_of("regression"),
+        "reg_method": regression_controls.METHODS_HERE,
+        "reg_n": regression_controls.SIZES,
+        "clu_dataset": datasets_of("clusters"),
+        "clu_method": cluster_controls.METHODS_HERE,
+        "clu_n_blobs": cluster_controls.SIZES["blobs"],
+        "lab_kind": ("modes", "regression", "clusters"),
+        **{f"lab_{kind}": datasets_of(kind) for kind in ("modes", "regression", "clusters")},
+    }
+    links = [link for _, link in ELSEWHERE] + [link for name in WORDS if (link := curve_link(name))]
+    assert len(links) == 10 + 8
+    for link in links:
+        page, query = link.address.removeprefix("./").split("?")
+        assert (ROOT / "pages" / f"{page or 'modes'}.py").exists()
+        for key, value in parse_qsl(query):
+            assert value in [text_of(one) for one in known[key]], (key, value)
+    assert "[Paper: Kernels, Four corners, three kernels](./paper?paper_part=kernels&" in index()
+
+
+def test_every_label_of_the_papers_experiments_is_in_the_index():
+    found = set(re.findall("(?:fig|tab):[a-zA-Z0-9_-]+", index()))
+    assert len(found) == 38
+    assert {"fig:bivariate_4mix_eta", "fig:bivariate_5mix_eta", "fig:realworld_mnist"} <= found
 
 
 def test_every_table_and_figure_opens(filled):
@@ -187,6 +238,7 @@ def test_what_is_not_on_one_scale_is_said(filled):
 def test_a_broken_file_is_left_out_with_a_sentence(folder, tables):
     for name in ("modes", "regression"):
         shutil.copy(tables / f"{name}.parquet", folder)
+    shutil.copy(tables.with_name(f"{tables.name}.json"), folder.with_name(f"{folder.name}.json"))  # the list of them
     path = shipped_file("modes")
     path.write_bytes(path.read_bytes()[:2_000])
     app = opened()

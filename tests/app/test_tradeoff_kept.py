@@ -49,7 +49,7 @@ def test_a_stopped_search_continues_and_a_longer_ladder_makes_only_the_new_runs(
     here = {"lab_seed": "140", "lab_one_n_four_corners": "60"}
     app = new_page(lab_part="needed", lab_t_arm_modes="DP-GRAMS experiments", lab_target_mse="1e9", **here)
     press(app, "lab_start", "Start")
-    until(app, "1 values tried")
+    until(app, "1 value tried")
     press(app, "lab_stop", "Stop")
     until(app, "Stopped. ")
     time.sleep(0.5)  # the piece that was under way ends, and counts

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import re
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -16,8 +16,6 @@ from dpgrams_core.__main__ import chosen_options, parser
 from dpgrams_core.datasets.released_twins import released_twin
 from dpgrams_core.sweeps import plan_cells, run_cell, sweep
 from pages._ui import tradeoff_runs
-from pages._ui.tradeoff_curve import from_file
-from pages._ui.tradeoff_files import parquet_of
 from pages._ui.tradeoff_grids import ARMS, LabSettings, command_lines, grid_of, is_slow, lab_cells
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +73,7 @@ def test_it_draws_a_curve_and_says_what_privacy_costs(made):
     ).set_index("method")
     ratio = table.loc["functional", "mse"] / table.loc["mean_shift", "mse"]
     words = answer(app)
+    assert words.index("functional release") < words.index("DP-GRAMS")  # as listed, whichever is quicker
     assert "On Four corners with n = 90, at ε = 1, privacy multiplies the MSE by" in words
     assert f"by {ratio:.3g} ±" in words
     assert "with the functional release (proven)" in words
@@ -117,6 +116,18 @@ def test_stop_keeps_what_is_there_and_continue_makes_the_rest(made, monkeypatch)
     app.run()
     until(app, "Complete: 6 points, 18 runs")
     assert sum(cell.runs for cell in made) == 18  # nothing was made twice
+
+
+def test_the_time_left_is_that_of_the_job_for_whoever_looks_at_it(monkeypatch):
+    gate, timed = threading.Semaphore(2), []
+    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", lambda cell: gate.acquire(timeout=20) and run_cell(cell))
+    until(new_page(lab_seed="108", lab_m_functional="off"), "6 of 18 runs")
+    monkeypatch.setattr("pages._ui.tradeoff_live.seconds_left", lambda *wish: timed.append(wish))
+    new_page(lab_seed="108", lab_m_functional="off")  # another visitor, or the same one after a reload
+    cells, known, before, _ = timed[-1]
+    assert sum(known[cell].ended for cell in cells) == 6
+    assert set(before.values()) == {0}  # none of the six was there when the job's clock began
+    gate.release(20)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +190,8 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence_within_ten_seconds(monke
         next(item for item in app.text_input if item.key == "lab_scheduler").set_value(
             f"tcp://127.0.0.1:{probe.getsockname()[1]}"
         )
+        app.run()
+        assert "The Dask scheduler is for the curves: this part runs on this machine." in texts(app)
         app.segmented_control(key="lab_part").set_value("curve")
         app.run()
         while not app.error:
@@ -196,7 +209,11 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence_within_ten_seconds(monke
         ({"lab_part": "kernel", "lab_kernel_eps": "1"}, "Complete: 6 points", "Of 2 settings of n and ε"),
         ({"lab_part": "sources", "lab_one_n_four_corners": "90"}, "Complete. 3 of 3 runs", "Of the mean MSE of"),
         ({"lab_kind": "regression", "lab_part": "kernel"}, "", "DP-PMS has one kernel only"),
-        ({"lab_kind": "regression", "lab_part": "sources"}, "", "not for regression"),
+        (
+            {"lab_kind": "regression", "lab_part": "sources", "lab_one_n_sinusoid": "90"},
+            "Complete. 3 of 3 runs",
+            "Of the mean MSE of",
+        ),
     ],
 )
 def test_the_other_parts_answer_too(query, words, said):
@@ -217,11 +234,17 @@ def test_the_needed_budget_is_a_bracket_with_its_confidence():
         lab_part="needed", lab_t_arm_modes="DP-GRAMS experiments", lab_target_mse="1e9", lab_one_n_four_corners="60"
     )
     assert "Press Start" in answer(app)
+    assert "Every value that is tried has 60 runs." in texts(app)
     button(app, "lab_start").click()
     app.run()
     until(app, "Complete. 2 values tried")
     assert "needs no more than ε = 0.05, the lowest value tried, which is shown to reach it" in answer(app)
     assert "95 % confidence" in texts(app)
+    app.number_input(key="lab_percent").set_value(95.0)  # needs more runs, and gets them
+    app.run()
+    assert "Every value that is tried has 104 runs: 95 % cannot be shown with fewer." in texts(app)
+    assert not app.error
+    assert button(app, "lab_start").label == "Start"
     app.number_input(key="lab_percent").set_value(100.0)
     app.run()
     assert "probability = 1.0 is not allowed" in app.error[0].value
@@ -273,23 +296,3 @@ def test_a_twin_has_a_grid_of_its_own_and_no_command():
     assert "binned" in starts
     with pytest.raises(ValueError, match="choose fewer"):
         lab_cells(lab_of(name, "regression", runs=10_000, epsilons=" ".join(map(str, range(1, 40)))), confirm=True)
-
-
-def test_a_results_file_of_a_twin_is_shown_to_its_owner(monkeypatch):
-    data = load_dataset("blobs", n=500, seed=0)
-    release = run("functional_c", data, epsilon=5.0, seed=0, n_clusters=3)
-    name = released_twin(release.surface, "clusters", data.box, release.modes, title="the twin of release 4")
-    settings = lab_of(name, "clusters", arms=tuple(arm for arm in ARMS["clusters"] if arm.method == "kmeans"))
-    (cell,) = lab_cells(settings)
-    assert dict(cell.options)["n_clusters"] == 3
-    result = run_cell(cell)
-    assert result.failures == ()
-    file = io.BytesIO(parquet_of([result]))
-    file.name = "mine.parquet"
-    (found,) = from_file(file, settings).values()
-    assert found.scores == result.scores
-    assert found.cell.dataset is name
-    said = []
-    monkeypatch.setattr("pages._ui.frame.problem", lambda error: said.append(str(error)))
-    assert from_file(file, lab_of("blobs", "clusters")) is None
-    assert said == ["mine.parquet is about other data: choose that data set to see it."]  # and not whose

@@ -8,15 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from dpgrams_core import sweep_store
+from dpgrams_core import shipped
 from dpgrams_core.__main__ import chosen_options, parser
-from dpgrams_core.cells import same_but_runs
-from dpgrams_core.errors import DataError, SpecError
-from dpgrams_core.sweeps import plan_cells, run_cell, split
-from pages._ui import tradeoff_runs
-from pages._ui.tradeoff_files import opened, parquet_of
+from dpgrams_core.cells import CellResult, failed_result, same_but_runs
+from dpgrams_core.errors import SpecError
+from dpgrams_core.executors import DIED
+from dpgrams_core.experiments import EXPERIMENTS
+from dpgrams_core.sweeps import plan_cells, run_cell
+from pages._ui import tradeoff_memory, tradeoff_runs
 from pages._ui.tradeoff_grids import ARMS, GRIDS, LabSettings, command_lines, lab_cells, numbers_of
-from pages._ui.tradeoff_runs import Jobs, RunMemory, seconds_left, streamed, sweep_steps
+from pages._ui.tradeoff_memory import RunMemory
+from pages._ui.tradeoff_runs import Jobs, seconds_left, streamed, sweep_steps
+from pages._ui.tradeoff_sections import varied_cells
 
 
 class NoPool:
@@ -48,26 +51,36 @@ def settings(kind="modes", dataset="four_corners", **changes) -> LabSettings:
     return LabSettings(**{**wanted, **changes})
 
 
-def test_memory_joins_pieces_and_answers_for_any_number_of_runs():
-    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=6)
-    whole, kept = run_cell(cell), RunMemory()
-    for piece in reversed(list(split(cell, 2))):
-        kept.add(run_cell(piece))
-    assert kept.finished(cell).scores == whole.scores
-    assert kept.finished(replace(cell, runs=4)).scores["mse"] == whole.scores["mse"][:4]
-    more = kept.finished(replace(cell, runs=9))
-    assert (more.ended, more.complete) == (6, False)
-    assert kept.finished(replace(cell, seed=1)).ended == 0
+def test_what_a_died_worker_did_not_make_is_made_again_but_not_for_ever(monkeypatch):
+    good, bad = plan_cells("mean_shift", "four_corners", n=[60, 70], epsilon=[1.0], runs=3)
+    kept, tries = RunMemory(), []
+    dying = lambda cell: tries.append(cell) or (failed_result(cell, DIED) if cell.n == bad.n else run_cell(cell))  # noqa: E731
+    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", dying)
+    shared = Jobs()
+    job = shared.ask("k", "ann", sweep_steps([good, bad], kept, NoPool(), None))
+    until(lambda: not job.running)
+    assert job.error == f"3 runs could not be made; try again. {DIED}"
+    assert [kept.finished(cell).ended for cell in (good, bad)] == [3, 0]
+    assert sum(cell.n == bad.n for cell in tries) == 1  # the job did not go round and round
+    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", run_cell)
+    shared.forget("k")
+    job = shared.ask("k", "bob", sweep_steps([good, bad], kept, NoPool(), None))
+    until(lambda: not job.running)
+    assert job.finished
+    assert kept.finished(bad).scores == run_cell(bad).scores
 
 
-def test_memory_forgets_what_was_not_used_for_longest():
-    cells = plan_cells("mean_shift", "four_corners", n=[60, 70, 80], epsilon=[1.0], runs=2)
-    kept = RunMemory(most_runs=4)
-    for cell in cells[:2]:
-        kept.add(run_cell(cell))
-    kept.finished(cells[0])  # somebody looks at the first one
-    kept.add(run_cell(cells[2]))
-    assert [kept.finished(cell).ended for cell in cells] == [2, 0, 2]
+def test_a_job_knows_what_was_there_when_it_started():
+    shared, step = Jobs(), threading.Semaphore(0)
+    steps = lambda: iter(lambda: step.acquire(timeout=10), None)  # noqa: E731
+    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=9)
+    first = shared.ask("k", "ann", steps, before={cell: 2})
+    second = shared.ask("k", "bob", steps, before={cell: 7})  # somebody else, or the same one after a reload
+    assert first is second
+    assert second.before == {cell: 2}
+    for visitor in ("ann", "bob"):
+        shared.leave("k", visitor)
+    step.release()
 
 
 def test_two_visitors_share_a_job_and_it_stops_when_both_have_left():
@@ -194,6 +207,7 @@ def test_grids_that_cannot_be_used_are_refused_in_a_sentence():
         ({"sizes": "many"}, "give numbers with blanks between them"),
         ({"sizes": "10"}, "n = 10 is not allowed"),
         ({"epsilons": "0"}, "epsilon = 0.0 is not allowed"),
+        ({"epsilons": "1,5 2,5"}, "use a point in decimals and blanks between numbers"),
         ({"epsilons": "nan"}, "epsilon = nan is not allowed"),
         ({"runs": 0}, "runs = 0 is not allowed"),
         ({"epsilons": " ".join(f"{k / 1000:g}" for k in range(1, 2000)), "sizes": "60 70 80"}, "has to be confirmed"),
@@ -204,28 +218,51 @@ def test_grids_that_cannot_be_used_are_refused_in_a_sentence():
     large = settings(epsilons=" ".join(f"{k / 1000:g}" for k in range(1, 2000)), sizes="60 70 80", runs=10_000)
     with pytest.raises(SpecError, match="more than the page holds"):
         lab_cells(large, confirm=True)
+    with pytest.raises(SpecError, match="more than the page holds"):  # nor a part with a sweep of its own
+        varied_cells(settings(runs=10_000), ARMS["modes"][1], [1.0], ("batch_size", list(range(1, 7))), {})
     assert numbers_of("n", "500, 1000;2000\n3000", int) == [500, 1000, 2000, 3000]
 
 
-def test_a_results_file_comes_back_as_it_was_and_another_version_is_refused(monkeypatch):
-    cells = plan_cells(["mean_shift", "dp_grams"], "four_corners", n=[60], epsilon=[1.0], runs=2)
-    content = parquet_of([run_cell(cell) for cell in cells])
-    found = opened(content, "mine.parquet", "four_corners")
-    assert {cell.method: result.scores for cell, result in found.items()} == {
-        cell.method: run_cell(cell).scores for cell in cells
-    }
-    with pytest.raises(DataError, match=r"mine\.parquet is about Four corners: choose that data set"):
-        opened(content, "mine.parquet", "t_mixture")
-    for wrong in (b"", b"PAR1 nothing PAR1", content[: len(content) // 2]):
-        with pytest.raises(DataError, match=r"x\.parquet does not hold the results of a sweep"):
-            opened(wrong, "x.parquet", "four_corners")
-    varied = plan_cells("dp_grams", "four_corners", n=[60], epsilon=[1.0], runs=1, vary=("clip_multiplier", [1, 2]))
-    with pytest.raises(DataError, match="holds no sweep over n and ε"):
-        opened(parquet_of([run_cell(cell) for cell in varied]), "x.parquet", "four_corners")
-    monkeypatch.setattr("pages._ui.tradeoff_files.MOST_ROWS", 3)
-    with pytest.raises(DataError, match="holds 4 runs, and the page shows at most 3"):
-        opened(content, "x.parquet", "four_corners")
-    monkeypatch.undo()
-    monkeypatch.setattr(sweep_store, "engine_fingerprint", lambda: "another!!!")
-    with pytest.raises(DataError, match=r"old\.parquet holds results of another version of the engine"):
-        opened(content, "old.parquet", "four_corners")
+@pytest.mark.parametrize("dataset", ["digits", "mnist"])
+def test_curves_of_real_data_are_those_that_come_with_the_project(dataset):
+    mine = settings("clusters", dataset, arms=ARMS["clusters"], delta=1e-5, runs=20)
+    cells = lab_cells(mine)
+    assert len(cells) == 27
+    assert all(tradeoff_memory._whatever_draw(cell) in tradeoff_memory._planned("clustering", 0) for cell in cells)
+    # As in the tables, what has no noise runs once on the same records; of a part of them it would not.
+    assert {cell.runs for cell in cells if cell.method in ("kmeans", "mean_shift_c")} == {1}
+    assert {cell.runs for cell in cells if cell.method == "functional_c"} == {20}
+    part = replace(
+        mine, sizes=f"200 {mine.sizes}", arms=tuple(arm for arm in ARMS["clusters"] if arm.method == "kmeans")
+    )
+    assert {cell.n: cell.runs for cell in lab_cells(part)} == {200: 20, int(mine.sizes): 1}
+    assert [line.split(" --")[1:4:2] for line in command_lines(part).splitlines()] == [
+        ["n 200", "runs 20"],
+        [f"n {mine.sizes}", "runs 1"],
+    ]
+
+
+def test_only_finished_tables_that_can_match_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "results")
+    shipped.shipped.cache_clear()
+    for name, dataset in (("clustering", "digits"), ("modes", "four_corners"), ("regression", "sinusoid")):
+        experiment = EXPERIMENTS[name]
+        wanted = {cell for column, cell in experiment.cells(2, ["functional"]) if cell.dataset == dataset}
+        made = [
+            CellResult(
+                cell=cell, scores={"mse": (0.1, 0.2)}, seconds=(1.0, 1.0), status="proven", failures=(), numbers=(0, 1)
+            )
+            for cell in wanted
+        ]
+        shipped.ship(name, made, command="a test", seed=0, date="2026-01-02")
+    read, right = [], shipped.shipped
+    monkeypatch.setattr(shipped, "shipped", lambda name: read.append(name) or right(name))
+    one = tuple(arm for arm in ARMS["clusters"] if arm.method == "functional_c")
+    digits = lab_cells(settings("clusters", "digits", arms=one, delta=1e-5, runs=2))
+    found = tradeoff_memory.shipped_results_of(digits)
+    assert {result.cell for result in found} == set(digits)  # although those were made on draw 0, and these on any
+    assert read == ["clustering"]
+    assert tradeoff_memory.shipped_results_of([replace(cell, seed=5) for cell in digits]) == []
+    assert tradeoff_memory.shipped_results_of([replace(cell, n=500) for cell in digits]) == []
+    assert read == ["clustering"]
+    right.cache_clear()

@@ -38,7 +38,7 @@ def running_server(folder):
     log = log_path.open("w")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     command += ["--server.fileWatcherType", "none"]  # a file saved during the tests must not reload half the code
-    environment = {**os.environ, "DPGRAMS_LEDGER": str(folder / "ledger.sqlite3")}
+    environment = {**os.environ, "DPGRAMS_LEDGER": str(folder / "ledger.sqlite3"), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, env=environment)
     address = f"http://127.0.0.1:{port}"
     for _ in range(300):
@@ -57,9 +57,15 @@ def running_server(folder):
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory):
+def server_folder(tmp_path_factory):
+    """Where the one server for all tests writes: its log, which is complete at any time, and its ledger."""
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="session")
+def server(server_folder):
     """One server for all tests."""
-    with running_server(tmp_path_factory.mktemp("server")) as address:
+    with running_server(server_folder) as address:
         yield address
 
 
@@ -87,7 +93,12 @@ class Dashboard:
         self.page = page
         self.address = address
         self.errors: list[str] = []
+        self.received: list[bytes] = []  # every message of the server to this session
         page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("websocket", lambda socket: socket.on("framereceived", self._receive))
+
+    def _receive(self, message: str | bytes) -> None:
+        self.received.append(message if isinstance(message, bytes) else message.encode())
 
     def open(self, query: str = "") -> Dashboard:
         self.page.goto(f"{self.address}/{query}")

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dpgrams_core import METHODS, load_table
+from dpgrams_core.figures.own_data import Units
+from dpgrams_core.figures.own_panels import pair_panels
+from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.readings import released_modes
+from dpgrams_core.releasing import release
+from dpgrams_core.reports import RELEASE_ORIGIN, ledger_line, stakeholder_report
 
 
 def downloaded(page, button) -> Path:
@@ -12,6 +24,15 @@ def downloaded(page, button) -> Path:
     with page.expect_download(timeout=60_000) as waiting:
         button.click()
     return waiting.value
+
+
+def pages_of(pdf: bytes) -> int:
+    """How many pages a PDF of the browser has: by the pages themselves, and by what their list says."""
+    assert pdf.startswith(b"%PDF")
+    pages = re.findall(rb"/Type\s*/Page(?![A-Za-z])", pdf)
+    (counted,) = re.findall(rb"/Count\s+(\d+)", re.search(rb"<<[^<>]*/Type\s*/Pages\b[^<>]*>>", pdf)[0])
+    assert len(pages) == int(counted)
+    return len(pages)
 
 
 def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboard, browser, tmp_path):
@@ -69,10 +90,36 @@ def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboa
             assert answer in text
             assert "can become at most" in text
             tab.emulate_media(media="print")
-            tab.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+            assert pages_of(tab.pdf(prefer_css_page_size=True)) == 1
+            tab.evaluate("document.body.append(document.body.cloneNode(true))")
+            assert pages_of(tab.pdf(prefer_css_page_size=True)) > 1  # two reports are no one page
         else:
             with tab.expect_download() as waiting:
                 tab.get_by_role("button", name="Save as SVG").click()
             assert waiting.value.suggested_filename.endswith(".svg")
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     context.close()
+
+
+def test_the_report_of_a_release_is_one_page_too(browser, tmp_path):
+    people = pd.DataFrame(np.random.default_rng(0).normal(50, 9, (400, 3)), columns=["age", "pay", "height"])
+    data = load_table(people, columns=list(people), box=[(0, 100)] * 3)
+    ledger = Ledger(tmp_path / "ledger.sqlite3")
+    paid = release("functional", data, ledger, epsilon=2.0)
+    panels = pair_panels(Units(data.columns, data.user_box), data.box, released_modes(paid.release), None)
+    report = stakeholder_report(
+        question="What can you say about your own data?",
+        answer="For ε = 2 you can say: one peak in age, pay and height. What follows is free.",
+        charts=[panels],
+        guarantees=[(METHODS["functional"].title, paid.release.guarantee)],
+        origin=RELEASE_ORIGIN,
+        ledger=ledger_line(paid.charge, ledger.account(paid.charge.account)),
+        notes=data.statements,
+    )
+    (tmp_path / "report.html").write_text(report, encoding="utf-8")
+    tab = browser.new_page()
+    tab.goto((tmp_path / "report.html").as_uri())
+    tab.wait_for_selector("#picture-0 svg.main-svg", state="attached", timeout=30_000)
+    tab.emulate_media(media="print")
+    assert pages_of(tab.pdf(prefer_css_page_size=True)) == 1
+    tab.close()

@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 
 import pandas as pd
 import pytest
 
+from dpgrams_core import SpecError, commands_sweep
 from dpgrams_core.__main__ import main
+from dpgrams_core.sweeps import plan_cells, stream_partial
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def path(tmp_path):
     return tmp_path / "results.parquet"
 
 
-@pytest.mark.parametrize("executor", ["serial", "processes"])
+@pytest.mark.parametrize("executor", ["serial", "processes", "dask"])
 def test_ctrl_c_keeps_what_is_finished(path, executor):
     words = ["sweep", "four_corners", "functional", "--n", "1000", "2000", "--epsilon", "0.5", "1", "--runs", "40"]
     words += ["--executor", executor, "--out", str(path), "--json"]
@@ -33,9 +36,10 @@ def test_ctrl_c_keeps_what_is_finished(path, executor):
             time.sleep(0.05)
         os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to the workers too
         out, err = child.communicate()
-    assert child.returncode == 0
-    assert "stopped" in err
+    assert child.returncode == 130
+    assert err.splitlines()[-1] == "stopped"
     assert "Traceback" not in err
+    assert "KeyboardInterrupt" not in err
     kept = pd.read_parquet(path)
     assert 0 < len(kept) < 160
     assert sum(row["runs"] for row in json.loads(out)) == len(kept)
@@ -84,6 +88,46 @@ def test_a_wrong_command_is_one_sentence(words, sentence, capsys):
     assert out == ""
     assert err.startswith(sentence)
     assert len(err.strip().splitlines()) == 1
+
+
+def gone_after(count):
+    """A cluster that goes away after so many results."""
+
+    def stream(cells, *_, **how):
+        yield from islice(stream_partial(cells, store=how.get("store"), piece_runs=1), count)
+        raise SpecError("scheduler", "tcp://a", "it or its workers went away")
+
+    return stream
+
+
+@pytest.mark.parametrize("out", [False, True])
+def test_a_cluster_that_goes_away_leaves_a_table_of_what_is_finished(out, path, capsys, monkeypatch):
+    words = [*COMMAND, "--runs", "2", "--json", *(["--out", str(path)] if out else [])]
+    monkeypatch.setattr(commands_sweep, "stream_partial", gone_after(3))
+    assert main(words) == 2
+    shown, err = capsys.readouterr()
+    assert [row["runs"] for row in json.loads(shown)] == [2, 1]
+    assert err.splitlines()[-1] == "error: scheduler = 'tcp://a' is not allowed: it or its workers went away."
+    monkeypatch.setattr(commands_sweep, "stream_partial", gone_after(0))
+    assert main(words) == 2
+    shown, err = capsys.readouterr()
+    assert [row["runs"] for row in json.loads(shown or "[]")] == []  # nothing came this time, so there is no table
+
+
+def test_a_very_large_sweep_goes_cell_by_cell_and_keeps_rows(monkeypatch):
+    cells = plan_cells("mean_shift", "four_corners", n=[60, 61, 62], epsilon=[1.0], runs=2)
+    monkeypatch.setattr(commands_sweep, "MAX_CELLS_UNASKED", 2)
+    order, stream = [], commands_sweep.stream_partial
+
+    def watched(*args, **how):
+        for result in stream(*args, piece_runs=1, **how):
+            order.append(result.cell.n)
+            yield result
+
+    monkeypatch.setattr(commands_sweep, "stream_partial", watched)
+    ran = commands_sweep.run_with_progress(cells, "serial", keep=lambda result: result.cell.n)
+    assert order == [60, 60, 61, 61, 62, 62]
+    assert ran.kept == [60, 61, 62]
 
 
 def test_a_missing_file_cannot_be_merged(tmp_path, capsys):

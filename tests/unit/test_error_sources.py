@@ -9,12 +9,13 @@ import pytest
 
 from dpgrams_core import Dataset, SpecError, ladder_runs, load_dataset, run, score, sweep
 from dpgrams_core import error_sources as module
-from dpgrams_core.error_ladders import LADDERS, _SwitchedNoise, ladder_errors
+from dpgrams_core.error_ladders import LADDERS, ladder_errors
 from dpgrams_core.error_sources import error_sources, shares, stream_error_sources
 from dpgrams_core.errors import DataError
 from dpgrams_core.executors import DIED, Lost
 from dpgrams_core.figures import error_sources_chart
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE
+from dpgrams_core.ladder_parts import SwitchedNoise
 from dpgrams_core.ladder_runs import LadderMemory
 from dpgrams_core.privacy.noise import SimulationNoise
 
@@ -120,9 +121,9 @@ def test_private_data_are_refused_before_anything_is_drawn(corners, refused, not
     for method in LADDERS:
         refused(lambda method=method: ladder_errors(method, private, 0, "mse", {}), "private", True, "nothing was run")
     with pytest.raises(SpecError):
-        _SwitchedNoise(private, 0, 10, start=True, batches=True, ascent=True)
+        SwitchedNoise(private, 0, 10, start=True, batches=True, ascent=True)
     with pytest.raises(SpecError):
-        list(LADDERS["functional"].modes(LADDERS["functional"].prepare(private, {}), private, 0))
+        list(LADDERS["functional"].estimates(LADDERS["functional"].prepare(private, {}), private, 0))
 
 
 @pytest.mark.parametrize(

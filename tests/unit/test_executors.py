@@ -62,7 +62,7 @@ def work(task):
 @ByValue
 def worker(task):
     time.sleep(0.05)  # so that each worker gets one
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ignored = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     return os.getpid(), [pool["num_threads"] for pool in threadpool_info()], ignored
 
 
@@ -128,8 +128,9 @@ def test_workers_use_one_numerical_thread(stream):
         assert (pid == os.getpid()) == (stream.kind == "serial")
 
 
-def test_a_process_leaves_ctrl_c_to_the_one_who_started_it(pool):
-    assert {found[2] for _, found in pool.stream(worker, range(4))} == {True}
+@pytest.mark.parametrize("stream", ["processes", "dask"], indirect=True)
+def test_a_worker_leaves_ctrl_c_to_the_one_who_started_it(stream):
+    assert {found[2] for _, found in stream(worker, range(4))} == {True}
 
 
 @pytest.mark.parametrize("stream", ["processes", "dask"], indirect=True)
@@ -268,6 +269,32 @@ def test_what_is_not_an_address_is_refused_at_once(address):
     assert seconds < 2
 
 
+def test_a_silent_name_server_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(executors_dask, "ANSWER_SECONDS", 0.5)
+    silent = threading.Event()
+    monkeypatch.setattr(executors_dask.socket, "getaddrinfo", lambda *_: silent.wait(60))
+    try:
+        sentence, seconds = refusal("tcp://nowhere.invalid:8786")
+        (asking,) = [thread for thread in threading.enumerate() if thread.name == "asks-scheduler"]
+        assert asking.daemon  # so the program ends without it as well
+    finally:
+        silent.set()
+    assert "no Dask scheduler answers there within 0.5 seconds" in sentence
+    assert seconds < 5
+
+
+def test_workers_that_are_frozen_are_one_sentence(cluster, monkeypatch):
+    monkeypatch.setattr(executors_dask, "READY_SECONDS", 2)
+    frozen = next(iter(cluster.workers.values())).process.pid
+    os.kill(frozen, signal.SIGSTOP)
+    try:
+        sentence, seconds = refusal(cluster.scheduler_address)
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+    assert "some of its workers do not answer in time" in sentence
+    assert seconds < 7
+
+
 def test_a_worker_is_not_a_scheduler(cluster):
     worker_address = next(iter(cluster.scheduler_info["workers"]))
     assert "is not a Dask scheduler" in refusal(worker_address)[0]
@@ -284,7 +311,7 @@ def test_a_cluster_that_is_closed_under_way_is_one_sentence(monkeypatch):
         results = stream_tasks(worker, range(1000), "dask", mine.scheduler_address)
         next(results)
         mine.close()
-        with pytest.raises(SpecError, match="went away; what is finished is kept"):
+        with pytest.raises(SpecError, match="it or its workers went away"):
             list(results)
 
 

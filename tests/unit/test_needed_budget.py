@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpgrams_core import SpecError
+from dpgrams_core import DataError, SpecError, needed_budget
+from dpgrams_core.cells import failed_result, run_cell
+from dpgrams_core.executors import DIED
 from dpgrams_core.figures import needed_chart
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE
 from dpgrams_core.needed_budget import needed_epsilon, needed_n, stream_needed
 from dpgrams_core.needed_search import Counts, NeededBudget, Question, judged, least_runs, next_value, search
+from dpgrams_core.sweep_store import ResultsFile
 
 ASKED = Question(
     sought="epsilon",
@@ -115,8 +118,50 @@ def test_the_least_number_of_runs_is_the_least_that_can_show_both(probability, c
         best, worst = (judged(asked_so, 1.0, Counts(k, runs)).verdict for k in (runs, 0))
         return best == "reaches" and worst == "misses"
 
-    assert shows(least_runs(asked))
-    assert not shows(least_runs(asked) - 1)
+    least = least_runs(probability, confidence, asked.most_values)
+    assert shows(least)
+    assert not shows(least - 1)
+
+
+def test_the_power_is_the_share_of_searches_that_recognise_a_good_value(rng, flake_rate):
+    for asked, share in ((ASKED, 0.97), (replace(ASKED, runs=200), 0.95), (replace(ASKED, probability=0.5), 0.8)):
+        tries = rng.binomial(asked.runs, share, size=2000)
+        shown = sum(judged(asked, 1.0, Counts(int(count), asked.runs)).verdict == "reaches" for count in tries)
+        assert stats.binomtest(shown, len(tries), asked.power(share)).pvalue > flake_rate
+    assert replace(ASKED, runs=10).power(1.0) == 0.0  # too few to show anything
+    assert (
+        "With 60 runs, a true share of 97 % is recognised in 16 % of tries."
+        in last_of(search(ASKED, fixed_counts(ASKED, rising))).sentence
+    )
+
+
+@pytest.mark.parametrize(("percent", "runs"), [(50, 60), (90, 60), (95, 104), (99, 528)])
+def test_a_question_has_the_runs_that_it_needs(percent, runs, monkeypatch):
+    asked = []
+    monkeypatch.setattr(needed_budget, "search", lambda question, _: asked.append(question) or iter(()))
+    how = {"n": 200, "low": 0.1, "high": 10.0, "probability": percent / 100}
+    assert list(stream_needed("epsilon", "dp_grams", "four_corners", **how)) == []
+    assert [question.runs for question in asked] == [runs]
+    with pytest.raises(SpecError, match=r"probability = 0\.9999.*52,981 runs.*10,000 are the most"):
+        stream_needed("epsilon", "dp_grams", "four_corners", **{**how, "probability": 0.9999})
+
+
+def test_runs_whose_worker_died_are_no_evidence_and_are_made_when_the_search_goes_on(monkeypatch, tmp_path):
+    def dying(piece):
+        return failed_result(piece[1], DIED) if piece[1].epsilon > 10 else run_cell(piece[1])
+
+    store = ResultsFile(tmp_path / "results.parquet")
+    seen = []
+    monkeypatch.setattr("dpgrams_core.sweeps._run_piece", dying)
+    with pytest.raises(DataError, match="8 of 8 runs at ε = 50 did not come back: The worker died on every try"):
+        seen += stream_needed("epsilon", "dp_grams", "four_corners", n=60, store=store, **EASY)
+    for found in seen:
+        assert [(item.verdict, item.runs) for item in found.tried] == [("running", 0)]
+        assert found.status == "searching"
+    monkeypatch.undo()
+    whole = last_of(stream_needed("epsilon", "dp_grams", "four_corners", n=60, store=store, **EASY))
+    assert whole.finished
+    assert [item.runs for item in whole.tried] == [8] * len(whole.tried)
 
 
 def test_an_unreachable_target_stops_after_one_value_and_says_so():
@@ -199,7 +244,6 @@ def test_real_runs_are_counted_and_repeat_with_the_seed(seed):
 
 def test_every_value_has_draws_of_its_own(monkeypatch):
     # The next value is chosen by what came before, so its runs must not share the draws of what came before.
-    from dpgrams_core import needed_budget
     from dpgrams_core.sweeps import data_seed
 
     cells = []

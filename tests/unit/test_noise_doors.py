@@ -130,10 +130,10 @@ class TestWhatIsWarnedOf:
         right = METHODS["functional"]
 
         def doubtful(data, spec, noise):
-            release = right.function(data, spec, noise)
+            release = right.bare(data, spec, noise)
             return replace(release, guarantee=replace(release.guarantee, status="nominal"))
 
-        monkeypatch.setitem(METHODS, "functional", replace(right, function=doubtful))
+        monkeypatch.setitem(METHODS, "functional", replace(right, bare=doubtful))
         with pytest.warns(PrivacyLeakWarning, match="“nominal”, not proven") as caught:
             run("functional", private)
         assert len(caught) == 1

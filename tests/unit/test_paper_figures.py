@@ -48,8 +48,9 @@ def one(experiment, column, scores, **wanted) -> pd.Series:
     return table[(table["measure"] == experiment.measures[0]) & (table["table"] != ONE_RUN)].iloc[0]
 
 
-# Printed for four corners, n = 1000, epsilon = 1: 0.0463 with a standard error of 0.007.
 PLACE = {"dataset": "four_corners", "n": 1_000, "epsilon": 1.0}
+# Printed for two waves, n = 1200, epsilon = 1: 0.0438 with a standard error of 0.0018.
+WAVES = {"dataset": "sinusoid", "n": 1_200, "epsilon": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -64,21 +65,44 @@ PLACE = {"dataset": "four_corners", "n": 1_000, "epsilon": 1.0}
     ],
 )
 def test_less_is_better_and_two_standard_errors_are_clear(values, ahead, clear):
-    row = one(MODES, "functional", {"mse": values}, **PLACE)
-    assert row["printed"] == 0.0463
+    row = one(REGRESSION, "functional", {"mse": values}, **WAVES)
+    assert row["printed"] == 0.0438
     assert (row["ahead"], row["clear"]) == (ahead, clear)
-    assert row["ratio"] == pytest.approx(sum(values) / len(values) / 0.0463)
+    assert row["ratio"] == pytest.approx(sum(values) / len(values) / 0.0438)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "column", "place"),
+    [
+        (MODES, "functional", PLACE),
+        (MODES, "mean_shift", {"dataset": "four_corners", "n": 1_000}),  # printed with a standard error of 0
+        (CLUSTERING, "functional", {"dataset": "blobs", "n": 1_000, "epsilon": 1.0}),
+    ],
+)
+def test_where_the_printed_error_leaves_out_the_draw_nobody_is_clearly_ahead(experiment, column, place):
+    for value in (0.0001, 0.9):  # far from what is printed, on both sides
+        row = one(experiment, column, {experiment.measures[0]: (value, 1.01 * value)}, **place)
+        assert row["ahead"] == ((value < 0.01) != experiment.higher_is_better)
+        assert row["clear"] is None
+    table = judged(experiment, filled(experiment, ["functional"]))
+    (item,) = standings(experiment, table)
+    assert (item.judged, item.cells) == ((0, 40) if experiment is MODES else (15, 35))
+    if experiment is MODES:
+        chart = ratio_chart(MODES, table[table["table"] == "modes_four_corners"], "mse")
+        assert "of them by more than two standard errors" not in chart.sentence
+        seconds = table[table["measure"] == "seconds"]
+        assert seconds["clear"].notna().any()  # time is not drawn
 
 
 @pytest.mark.parametrize(
     ("ari", "ahead", "clear"),
-    [(0.80, True, True), (0.735, True, False), (0.720, False, True)],
+    [(0.43, True, True), (0.37, True, False), (0.34, False, True)],
 )
 def test_within_the_margin_counts_as_ahead_but_never_clearly(ari, ahead, clear):
     values = (ari - 0.0001, ari, ari + 0.0001)
-    row = one(CLUSTERING, "functional", {"ari": values}, dataset="blobs", n=700, epsilon=0.5)
-    assert (row["printed"], row["ahead"]) == (0.744, ahead)
-    assert row["clear"] == (clear and abs(ari - 0.744) > 2 * row["printed_se"])
+    row = one(CLUSTERING, "functional", {"ari": values}, dataset="digits", epsilon=1.0)
+    assert (row["printed"], row["ahead"]) == (0.376, ahead)
+    assert row["clear"] == (clear and abs(ari - 0.376) > 2 * row["printed_se"])
 
 
 def test_a_cell_without_a_run_is_not_judged_and_has_no_say_in_the_status():

@@ -77,9 +77,9 @@ def test_what_theory_does_not_cover_is_refused(refused):
     refused(lambda: rate_line([1.0], (0.0, 1.0), -1.0), "anchor", 0.0)
 
 
-def made(law, **grid):
+def made(law, methods=("dp_grams", "mean_shift"), **grid):
     """Results of a sweep whose MSE is a given function of the cell."""
-    cells = plan_cells(["dp_grams", "mean_shift"], "four_corners", runs=1, **grid)
+    cells = plan_cells(methods, "four_corners", runs=1, **grid)
     return [
         CellResult(cell=cell, scores={"mse": (law(cell),)}, seconds=(0.1,), status="nominal", failures=(), numbers=(0,))
         for cell in cells
@@ -98,6 +98,8 @@ def test_lines_against_epsilon_pass_through_both_ends_of_the_curve_of_the_larges
     assert list(level.y) == pytest.approx([30 * 50_000**-0.8] * 2)
     note = rate_note(results)
     assert "slope of −0.8 " in note
+    assert "the MSE of DP-GRAMS experiments at n = 5,000" in note
+    assert "theory has, for DP-GRAMS," in note
     assert "slopes only" in note
     assert "logarithms" in note
 
@@ -106,6 +108,22 @@ def test_lines_against_n_start_at_the_curves_of_least_and_of_most_epsilon():
     privacy, sampling = rate_traces(made(law, n=[500, 5000], epsilon=[0.1, 1.0]), variable="n")
     assert list(privacy.y) == pytest.approx([30 * 50**-0.8, 30 * 500**-0.8])
     assert list(sampling.y) == pytest.approx([0.01, 0.01 * 10**-0.5])
+
+
+def test_the_upper_bound_is_laid_over_dp_grams_only_and_says_so():
+    grid = {"n": [500, 5000], "epsilon": [0.1, 10.0]}
+    other = made(law, ["functional", "mean_shift"], **grid)
+    assert rate_traces(other) == []
+    assert "is one of DP-GRAMS only" in rate_note(other)
+    # Beside another method, whose errors are smaller and come first, it is still DP-GRAMS's own curve.
+    both = made(
+        lambda cell: law(cell) / (100 if cell.method == "functional" else 1), ["functional", "dp_grams"], **grid
+    )
+    for variable in ("epsilon", "n"):
+        mine = [result for result in both if result.cell.method == "dp_grams"]
+        found, alone = (rate_traces(results, variable=variable) for results in (both, mine))
+        assert [list(trace.y) for trace in found] == [list(trace.y) for trace in alone]
+        assert "of DP-GRAMS experiments at" in rate_note(both, variable=variable)
 
 
 def test_no_line_is_drawn_without_a_curve():

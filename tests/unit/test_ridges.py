@@ -64,6 +64,12 @@ def test_pure_noise_gives_its_strongest_ridge_only(rng):
     assert np.mean(lengths) < 1.5
 
 
+@pytest.mark.parametrize("h", [3.0, 10.0, 1e3])
+def test_a_kernel_wider_than_the_box_has_a_ridge_too(h, rng):
+    (ridge,) = trace_ridges(surface_of(np.full((50, 2), 0.5), 5.0, rng, h), X)[:1]
+    assert ((ridge.y >= 0) & (ridge.y <= 1)).all()
+
+
 def test_heights_are_in_units_of_the_noise(rng):
     points = curve_points(rng, lambda x: np.full_like(x, 0.5), 0, 1, 3000)
     surface = surface_of(points, 8.0, rng)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from dpgrams_core.cells import failed_result
 from dpgrams_core.figures import kernel_chart, sensitivity_chart
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE
 from dpgrams_core.sweeps import CellResult, plan_cells, sweep
@@ -47,7 +48,7 @@ def named(chart, name):
 def test_a_line_for_each_n_and_a_level_for_what_has_no_such_control():
     cells = planned(["dp_grams", "mean_shift"], n=[500, 1000])
     results = made(cells, valley)
-    chart = sensitivity_chart(results, cells, current=1.0)
+    chart = sensitivity_chart(results, cells)
     line = named(chart, "DP-GRAMS, n = 1,000")
     assert list(line.x) == [0.1, 1.0, 10.0]
     assert list(line.y) == pytest.approx([0.2, 0.1, 0.2])
@@ -55,8 +56,7 @@ def test_a_line_for_each_n_and_a_level_for_what_has_no_such_control():
     level = named(chart, "Mean shift, n = 500 (not private)")
     assert level.line.color == NON_PRIVATE
     assert list(level.y) == pytest.approx([0.02, 0.02])
-    assert chart.figure.layout.shapes[0].x0 == 1.0
-    assert "at 1.0" in chart.sentence
+    assert "at 1, " in chart.sentence
     assert len(chart.table) == len(cells)
 
 
@@ -93,13 +93,52 @@ def test_the_sentence_names_the_best_and_what_is_not_told_apart_from_it():
     means = {0.5: 0.100, 1.0: 0.101, 2.0: 0.4}
     text = sensitivity_chart(made(cells, lambda cell: means[cell.value]), cells).sentence
     assert "best, 0.1, at 0.5" in text
-    assert "worst, 0.4, at 2.0" in text
-    assert "not told apart from the best: 1.0)" in text
+    assert "worst, 0.4, at 2 (" in text
+    assert "not told apart from the best: 1)" in text
     more = sensitivity_chart(made(cells, lambda cell: means[cell.value]), cells, measure="ari")
-    assert "best, 0.4, at 2.0" in more.sentence
+    assert "best, 0.4, at 2," in more.sentence
     assert "not told apart from the best" not in more.sentence
     assert "more is better" in more.figure.layout.yaxis.title.text
     assert more.figure.layout.yaxis.type != "log"
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset", "vary", "n", "default"),
+    [
+        ("dp_grams", "four_corners", ("clip_multiplier", [0.1, 10.0]), [500, 1000], 1.0),
+        ("dp_grams", "four_corners", ("clip_multiplier", [2.0, 10.0]), [500], None),  # beyond the axis
+        ("dp_grams", "four_corners", ("bandwidth_scale", [0.5, 2.0]), [500], 1.0),
+        ("dp_grams", "four_corners", ("batch_size", [10, 200]), [500], 81.0),  # ceil(n / log n)
+        ("dp_grams", "four_corners", ("batch_size", [10, 200]), [500, 1000], None),  # another for each n
+        ("dp_grams", "four_corners", ("step_size", [0.1, 1.0]), [500], None),  # h squared, which a run works out
+        ("dp_pms", "sinusoid", ("clip_multiplier", [0.0005, 0.05]), [500], 0.001),
+        ("dp_pms", "sinusoid", ("step_size", [0.5, 1.5]), [500], 1.0),
+    ],
+)
+def test_the_default_is_marked_where_it_is_one_number(method, dataset, vary, n, default):
+    cells = plan_cells(method, dataset, runs=4, vary=vary, n=n, epsilon=[1.0])
+    figure = sensitivity_chart(made(cells, lambda cell: 0.1), cells).figure
+    assert [line.x0 for line in figure.layout.shapes] == ([] if default is None else [default])
+    assert [note.text for note in figure.layout.annotations] == ["default"] * (default is not None)
+    if default is not None and figure.layout.xaxis.type == "log":
+        assert figure.layout.annotations[0].x == pytest.approx(math.log10(default))
+
+
+@pytest.mark.parametrize("chart", [sensitivity_chart, kernel_chart])
+def test_runs_that_could_not_be_made_are_counted_with_the_first_sentence(chart):
+    vary = (
+        ("kernel", ["gaussian", "gaussian4", "legendre4"]) if chart is kernel_chart else ("batch_size", [50, 60, 120])
+    )
+    cells = planned(vary=vary, n=[100])
+    reason = "batch_size = 120 is not allowed: it must be between 1 and n = 100."
+    some = [*made(cells[:2], lambda cell: 0.1), failed_result(cells[2], reason)]
+    said = chart(some, cells).sentence
+    assert f" 4 runs could not be made; the first: {reason}" in said
+    assert "so far" not in said
+    all_failed = chart([failed_result(cell, reason) for cell in cells], cells)
+    assert all_failed.sentence == f"All runs so far could not be made; the first: {reason}"
+    assert list(all_failed.table["error"]) == [reason] * 3
+    assert "could not be made" not in chart(made(cells, lambda cell: 0.1), cells).sentence
 
 
 def test_the_picture_fills_in_and_an_infinite_mean_is_a_gap():

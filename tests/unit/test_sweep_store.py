@@ -108,18 +108,65 @@ def test_a_stream_that_is_closed_keeps_what_is_finished(path, counted, seed):
     pd.testing.assert_frame_equal(without_time(resumed), without_time(tidy([run_cell(cell) for cell in planned])))
 
 
-def test_a_failed_run_is_kept_and_one_whose_worker_died_is_tried_again(path, counted, seed):
+def test_a_failure_that_lasts_is_kept_and_one_that_may_pass_is_tried_again(path, counted, seed):
     (cell,) = plan_cells("dp_grams", "four_corners", n=[60], epsilon=[1.0], runs=4, seed=seed)
     with ResultsFile(path) as store:
-        store.add(failed_result(replace(cell, runs=2), "overflow"))
+        store.add(replace(failed_result(replace(cell, runs=2), "overflow"), passing=()))
         store.add(failed_result(replace(cell, first_run=2, runs=2), DIED))
     assert pd.read_parquet(path).error.tolist() == ["overflow", "overflow", DIED, DIED]
     with ResultsFile(path) as store:
+        assert store.count(cell) == store.finished(cell).ended == 2
         (result,) = stream_cells([cell], store=store)
     assert result.failures == ("overflow", "overflow")
     assert result.numbers == (2, 3)
     assert len(counted) == 2
     assert sorted(pd.read_parquet(path).error) == ["", "", "overflow", "overflow"]
+
+
+@pytest.mark.parametrize(
+    ("error", "lasts"),
+    [
+        (SpecError("batch_size", 100, "it must be at most n"), True),
+        (FloatingPointError("overflow"), True),
+        (MemoryError(), False),
+        (OSError(28, "No space left on device"), False),
+        (DataError("The file is gone."), False),
+        (KeyError("oops"), False),
+    ],
+)
+def test_what_says_nothing_about_the_settings_is_run_again(error, lasts, path, counted, seed, monkeypatch):
+    def failing(*_, **__):
+        raise error
+
+    wish = {"n": [60], "epsilon": [1.0], "runs": 2, "seed": seed, "out": path}
+    with monkeypatch.context() as patch:
+        patch.setattr("dpgrams_core.cells.run", failing)
+        assert sweep("dp_grams", "four_corners", **wish).failures[0] == 2
+    counted.clear()
+    again = sweep("dp_grams", "four_corners", **wish)
+    assert len(counted) == (0 if lasts else 2)
+    assert again.failures[0] == (2 if lasts else 0)
+    assert len(pd.read_parquet(path)) == 2
+
+
+@pytest.mark.parametrize("executor", ["serial", "dask"])
+def test_data_that_are_not_here_are_one_sentence_before_any_run(executor, path, monkeypatch, capsys):
+    monkeypatch.delenv("DPGRAMS_DATA", raising=False)
+    monkeypatch.setattr("dpgrams_core.executors_dask.stream_dask", lambda *_: pytest.fail("a cluster was asked for"))
+    words = ["sweep", "rnaseq", "kmeans", "--n", "801", "--epsilon", "1", "--runs", "2", "--n-clusters", "5"]
+    assert main([*words, "--executor", executor, "--out", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: The RNA-Seq data do not come with this project.")
+    assert len(pd.read_parquet(path)) == 0
+
+
+def test_finished_runs_are_shown_without_their_data(path, seed):
+    (cell,) = plan_cells("kmeans", "rnaseq", n=[801], epsilon=[1.0], runs=2, seed=seed, n_clusters=5)
+    made = replace(failed_result(cell, ""), failures=(), failed=(), passing=(), numbers=(0, 1), seconds=(0.1, 0.1))
+    with ResultsFile(path) as store:
+        store.add(replace(made, scores={"ari": (0.8, 0.8)}))
+        assert [result.complete for result in stream_partial([cell], store=store)] == [True]
 
 
 def test_infinite_and_missing_scores_come_back_as_they_were(path, seed):
@@ -172,6 +219,15 @@ def test_a_file_of_another_version_is_refused_and_left_alone(path, facts, words,
     assert main([*words_given, "--out", str(path)]) == 2
     assert capsys.readouterr().err.startswith(f"error: {path} h")
     assert path.read_bytes() == before
+
+
+def test_a_format_is_told_by_its_number_before_its_columns(path):
+    sweep("mean_shift", "four_corners", runs=1, out=path, **GRID)
+    table = pq.read_table(path)
+    facts = json.dumps({**json.loads(table.schema.metadata[FACTS]), "format": 7})
+    pq.write_table(table.drop_columns(["seed"]).replace_schema_metadata({FACTS: facts}), path)
+    with pytest.raises(DataError, match=f"has format 7 of results, and this version reads format {FORMAT}"):
+        ResultsFile(path)
 
 
 def test_a_file_of_something_else_is_refused(path):

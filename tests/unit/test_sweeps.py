@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import weakref
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
@@ -159,6 +160,7 @@ def test_no_cells_are_no_results():
         ("methods", ["dp_grams", "magic"], "mean_shift"),
         ("methods", 5, "list"),
         ("methods", [], "at least one"),
+        ("dataset", "blobs", "dp_grams works on modes data"),
         ("clip_multiplier", 0, "above 0"),
         ("speed", 3, "no method of this sweep"),
         ("epsilon", [0], "above 0"),
@@ -270,6 +272,25 @@ def test_a_million_cells_have_to_be_confirmed():
         plan_cells("dp_grams", "four_corners", **{**grid, "runs": 10_000})
 
 
+def test_the_estimate_of_a_large_sweep_takes_a_small_sample_of_slow_data(monkeypatch):
+    timed = []
+
+    def run_cell(cell):
+        timed.append(cell)
+        return cells.run_cell(cell)
+
+    monkeypatch.setattr(sweep_plan, "run_cell", run_cell)
+    grid = {"n": [69_000], "epsilon": [0.1 + 0.001 * i for i in range(6_000)], "runs": 20, "n_clusters": 10}
+    with pytest.raises(SpecError, match=r"120,000 runs, at least [0-9.]+ (minutes|hours)"):
+        plan_cells("dp_kmeans", "mnist", **grid)
+    assert [(cell.n, cell.runs) for cell in timed] == [(sweep_plan.QUICK_N, 2)]
+    timed.clear()
+    batch = {"n": [1000], "epsilon": grid["epsilon"], "batch_size": 500}  # this setting needs its own n
+    with pytest.raises(SpecError, match="at least"):
+        plan_cells("dp_grams", "four_corners", **batch)
+    assert [cell.n for cell in timed] == [sweep_plan.QUICK_N, 1000]
+
+
 def test_partial_results_grow_to_the_whole(seed):
     planned = plan_cells(BOTH, "four_corners", n=[60], epsilon=[1.0], runs=7, seed=seed)
     seen = {cell: [] for cell in planned}
@@ -316,3 +337,55 @@ def test_pieces_of_different_cells_do_not_join(seed):
     one, two = plan_cells(BOTH, "four_corners", n=[60], epsilon=[1.0], runs=1, seed=seed)
     with pytest.raises(ValueError, match="different cells"):
         cells.join(one, [run_cell(two)])
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_every_run_is_joined_once_however_many_pieces_there_are(known, monkeypatch, seed):
+    # The work of joining is counted in runs: once anew with each piece, and a cell of many runs would take days.
+    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=60, seed=seed)
+    joined = []
+
+    def counting(cell, pieces):
+        pieces = list(pieces)
+        joined.append(sum(piece.ended for piece in pieces))
+        return cells.join(cell, pieces)
+
+    def made(part):
+        scores = {"mse": tuple(float(number) for number in part.numbers)}
+        return replace(empty, cell=part, scores=scores, seconds=(0.1,) * part.runs, numbers=tuple(part.numbers))
+
+    empty = cells.failed_result(replace(cell, runs=0), "")
+
+    class Store:
+        def finished(self, cell):
+            return replace(made(replace(cell, first_run=20, runs=20)), cell=cell)
+
+        def add(self, result):
+            pass
+
+    monkeypatch.setattr("dpgrams_core.gathering.join", counting)
+    monkeypatch.setattr(module, "run_cell", made)
+    *_, last = stream_partial([cell], piece_runs=1, store=Store() if known else None)
+    assert last == made(cell)
+    assert sum(joined) == (20 if known else 0)
+
+
+def test_a_store_is_asked_once_for_each_cell_and_what_is_complete_is_not_held(seed):
+    planned = plan_cells("mean_shift", "four_corners", n=list(range(60, 90)), epsilon=[1.0], runs=2, seed=seed)
+    asked, alive = [], []
+
+    class Store:
+        def finished(self, cell):
+            asked.append(cell)
+            result = replace(cells.failed_result(cell, "no"), passing=())
+            alive.append(weakref.ref(result))
+            return result
+
+        def add(self, result):
+            pytest.fail("nothing was left to run")
+
+    most = 0
+    for _ in stream_partial(planned, store=Store()):
+        most = max(most, sum(ref() is not None for ref in alive))
+    assert asked == planned
+    assert most <= 2

@@ -117,8 +117,10 @@ def test_a_run_that_released_nothing_is_a_gap_and_is_said():
 
 
 def test_theory_adds_slopes_without_a_height():
-    plain = lab_panel(KNOWN, CELLS, "mse", BY_METHOD, "Functional release")
-    figure = lab_panel(KNOWN, CELLS, "mse", BY_METHOD, "Functional release", theory=True)
+    other = lab_panel(KNOWN, CELLS, "mse", BY_METHOD, "Functional release", theory=True)
+    assert not [trace for trace in other.data if trace.name and trace.name.startswith("theory")]  # it has no bound
+    plain = lab_panel(KNOWN, CELLS, "mse", BY_METHOD, "DP-GRAMS experiments")
+    figure = lab_panel(KNOWN, CELLS, "mse", BY_METHOD, "DP-GRAMS experiments", theory=True)
     extra = [trace for trace in figure.data if trace.name and trace.name.startswith("theory")]
     assert len(extra) == 2
     assert len(figure.data) == len(plain.data) + 2
@@ -176,6 +178,14 @@ def test_one_draw_of_real_data_is_not_called_fresh():
     cells = plan_cells(["functional_c", "kmeans"], "iris", n=[150], epsilon=[1.0], runs=2)
     known = {cell: made(cell, ari=(0.7, 0.8)) for cell in cells}
     assert "on the same records" in lab_sentence(known, cells, "ari")
+    # There one run without noise speaks for all: every private run is held against it.
+    scores = {"functional_c": (1.0, 3.0), "kmeans": (0.5,)}
+    known = {cell: made(cell, *scores[cell.method], centroid_mse=scores[cell.method]) for cell in cells}
+    assert costs(known, cells, "centroid_mse", 150, 1.0)[0].ratio == pytest.approx(4.0)
+    blobs = plan_cells("functional_c", "blobs", n=[700], epsilon=[1.0], runs=2)
+    for draw, words in ((None, "each on fresh data"), (0, "on the same records")):
+        drawn = [replace(cell, draw=draw) for cell in blobs]
+        assert words in lab_sentence({cell: made(cell, ari=(0.7, 0.8)) for cell in drawn}, drawn, "ari")
 
 
 def test_names_and_numbers():

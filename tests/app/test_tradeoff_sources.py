@@ -1,0 +1,20 @@
+"""Which methods the part "Where the error comes from" offers."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpgrams_core import METHODS
+from dpgrams_core.error_sources import LADDERS
+from pages._ui.tradeoff_choices import error_measures, source_arms
+from pages._ui.tradeoff_grids import ARMS
+
+
+@pytest.mark.parametrize("kind", ["modes", "regression", "clusters"])
+def test_every_private_method_but_the_library_s_is_told_apart(kind):
+    arms = source_arms(kind)
+    wanted = {arm for arm in ARMS[kind] if METHODS[arm.method].private and arm.method != "dp_kmeans"}
+    assert set(arms) == wanted
+    assert arms[0].has("clip_multiplier")  # the one with the most ingredients comes first
+    # One choice of the error serves all methods of a kind.
+    assert {LADDERS[arm.method].measures for arm in arms} == {tuple(error_measures(kind))}
