@@ -16,7 +16,7 @@ test: .venv/dev-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 3  # two cores and the browser, which mostly waits
 
 .venv/app-ready: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -50,7 +50,8 @@ def sweep_text(arguments: argparse.Namespace, options: dict[str, Any]) -> str:
     ran = run_with_progress(cells, arguments.executor, arguments.scheduler, arguments.out, keep=table_row)
     table = table_of(ran.kept)
     text = str(table.to_json(orient="records", indent=2)) if arguments.json else _screen(table)
-    return shown_before(ran.stopped, text)
+    # Ctrl-C is a wish like any other: what there is is the answer.
+    return shown_before(None if isinstance(ran.stopped, KeyboardInterrupt) else ran.stopped, text)
 
 
 def _screen(table: pd.DataFrame) -> str:

@@ -34,6 +34,7 @@ ANSWER_SECONDS = 6  # for the scheduler's answer
 READY_SECONDS = 9  # for all that is asked before the first task; a user hears within ten seconds
 CLOSE_SECONDS = 0.5  # for a goodbye, which nobody needs to hear
 DESERTED_SECONDS = 60.0  # without any worker, which may be on its way
+IMPORT_SECONDS = 60  # for workers that answer, and have to load the engine first
 LOOK_SECONDS = 1.0
 WORKER_SECONDS = 3  # for the first worker of a scheduler that has none
 
@@ -218,13 +219,18 @@ def _check_workers(client: Any, address: str, ends: float) -> None:
         client.wait_for_workers(1, timeout=min(WORKER_SECONDS, _left(ends)))
     except TimeoutError:
         raise SpecError("scheduler", address, "it has no workers; start some with “dask worker ADDRESS”") from None
+    _asked(client, address, os.getpid, _left(ends))  # a worker that is frozen is there and answers nothing
     wanted = engine_fingerprint()
-    ask = partial(client._run, partial(fingerprint.engine_fingerprint), on_error="return")  # client.run has no end
-    try:
-        answers = client.sync(ask, callback_timeout=_left(ends))
-    except TimeoutError:
-        late = "some of its workers do not answer in time; try again, or stop them"
-        raise SpecError("scheduler", address, late) from None
+    answers = _asked(client, address, partial(fingerprint.engine_fingerprint), IMPORT_SECONDS)
     # A worker that is gone before it answers says nothing about its engine.
     if any(answer != wanted for answer in answers.values() if not isinstance(answer, OSError)):
         raise SpecError("scheduler", address, "its workers do not have this version of dpgrams_core")
+
+
+def _asked(client: Any, address: str, question: Callable[[], Any], seconds: float) -> dict[str, Any]:
+    """What every worker answers; Dask's own ``client.run`` would wait for ever."""
+    try:
+        return dict(client.sync(client._run, question, on_error="return", callback_timeout=seconds))
+    except TimeoutError:
+        late = "some of its workers do not answer in time; try again, or stop them"
+        raise SpecError("scheduler", address, late) from None

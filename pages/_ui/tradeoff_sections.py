@@ -64,7 +64,7 @@ def sensitivity(settings: LabSettings) -> None:
         measure = chosen(f"lab_score_{settings.kind}", LAB_MEASURES[settings.kind], "Score")
     with st.container(horizontal=True, gap="medium"):
         arm = one_arm(f"lab_s_arm_{settings.kind}_{control}", [arm for arm in ARMS[settings.kind] if arm.has(control)])
-        values = line("Values", f"lab_values_{control}")
+        values = line("Values", f"lab_values_{control}", "Numbers with blanks between them; the first ones are ours.")
         epsilon = number("at ε", "lab_one_eps")
 
     options = {name: value for name, value in settings.options_of(arm).items() if name != control}

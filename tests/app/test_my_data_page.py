@@ -365,14 +365,6 @@ def test_a_ticket_is_good_for_one_purchase():
     assert "the charge stays" in own.problem
 
 
-def test_no_shared_cache_is_near_private_data():
-    for path in [ROOT / "pages" / "my_data.py", *(ROOT / "pages" / "_ui").glob("my_data_*.py")]:
-        source = path.read_text()
-        assert "cache_data" not in source
-        assert "cache_resource" not in source
-        assert not re.search(r"import .*\bcache\b", source), path.name
-
-
 def test_a_column_name_is_no_markup():
     assert plain("a_b*[x](http://e.x) $y$ :red[z]") == r"a\_b\*\[x\](http://e.x) \$y\$ \:red\[z\]"
     content = people().replace(b"age,pay", b"a*b*<i>,p$a$y", 1)
