@@ -36,6 +36,7 @@ CLOSE_SECONDS = 0.5  # for a goodbye, which nobody needs to hear
 DESERTED_SECONDS = 60.0  # without any worker, which may be on its way
 IMPORT_SECONDS = 60  # for workers that answer, and have to load the engine first
 LOOK_SECONDS = 1.0
+LOST_SECONDS = 0.1
 WORKER_SECONDS = 3  # for the first worker of a scheduler that has none
 
 
@@ -50,7 +51,10 @@ def stream_dask(
     with ExitStack() as stack:
         client = stack.enter_context(_client(scheduler))
         where = "a local cluster" if scheduler is None else scheduler
-        window = WINDOW * max(1, _threads(client, READY_SECONDS))
+        try:
+            window = WINDOW * max(1, _threads(client, READY_SECONDS))
+        except (OSError, TimeoutError):
+            raise SpecError("scheduler", where, "it went away") from None
         waiting = chain(first, waiting)
         suspects: deque[Task] = deque()
         flying: dict[Any, Task] = {}
@@ -85,19 +89,27 @@ def _next_of(ended: SimpleQueue[Any], client: Any, where: str) -> Any:
     """The next future that ended; a cluster that nothing can come from any more is an error and no endless wait."""
     idle = 0.0
     while idle < DESERTED_SECONDS:
-        try:
+        pause = LOOK_SECONDS
+        with suppress(Empty):
             future = ended.get(timeout=LOOK_SECONDS)
-        except Empty:
-            try:
-                deserted = client.status != "running" or not _threads(client, LOOK_SECONDS)
-            except (OSError, TimeoutError):
-                deserted = True
-            idle = idle + LOOK_SECONDS if deserted else 0.0
-            continue
-        if future.status in ("finished", "error"):
-            return future
-        break  # cancelled or lost: the scheduler went away
+            status = future.status
+            if status in ("finished", "error"):
+                return future
+            if status == "cancelled":
+                break  # the scheduler went away
+            # Its worker died with the result, so it is made again, and Dask does not say when it is there.
+            pause = LOST_SECONDS
+            time.sleep(pause)
+            ended.put(future)
+        idle = idle + pause if _is_deserted(client) else 0.0
     raise SpecError("scheduler", where, "it or its workers went away")
+
+
+def _is_deserted(client: Any) -> bool:
+    try:
+        return client.status != "running" or not _threads(client, LOOK_SECONDS)
+    except (OSError, TimeoutError):
+        return True
 
 
 def _threads(client: Any, seconds: float) -> int:

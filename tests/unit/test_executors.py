@@ -11,6 +11,8 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
 
 import cloudpickle
 import dask
@@ -313,6 +315,34 @@ def test_a_cluster_that_is_closed_under_way_is_one_sentence(monkeypatch):
         mine.close()
         with pytest.raises(SpecError, match="it or its workers went away"):
             list(results)
+
+
+class Remade:
+    """A result whose worker died before anybody fetched it; Dask makes it again."""
+
+    def __init__(self, *statuses):
+        self._statuses = iter(statuses)
+
+    @property
+    def status(self):
+        return next(self._statuses)
+
+
+def next_of(future, workers):
+    scheduler = SimpleNamespace(ncores=None)
+    client = SimpleNamespace(status="running", scheduler=scheduler, sync=lambda *_, **__: workers)
+    queue = SimpleQueue()
+    queue.put(future)
+    return executors_dask._next_of(queue, client, "tcp://a")
+
+
+def test_a_result_that_died_with_its_worker_is_waited_for(monkeypatch):
+    monkeypatch.setattr(executors_dask, "LOST_SECONDS", 0.01)
+    monkeypatch.setattr(executors_dask, "DESERTED_SECONDS", 0.02)
+    future = Remade(*["lost"] * 8, "finished")
+    assert next_of(future, {"tcp://b": 1}) is future
+    with pytest.raises(SpecError, match="went away"):
+        next_of(Remade(*["lost"] * 8), {})  # and nobody is there to make it
 
 
 def test_a_scheduler_without_workers_is_refused(monkeypatch):
