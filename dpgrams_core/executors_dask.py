@@ -37,7 +37,7 @@ DESERTED_SECONDS = 60.0  # without any worker, which may be on its way
 IMPORT_SECONDS = 60  # for workers that answer, and have to load the engine first
 LOOK_SECONDS = 1.0
 LOST_SECONDS = 0.1
-WORKER_SECONDS = 3  # for the first worker of a scheduler that has none
+WORKER_SECONDS = 7  # for the first worker of a scheduler that has none
 
 
 def stream_dask(
@@ -169,7 +169,7 @@ def local_cluster(workers: int | None = None) -> Any:
         threads_per_worker=1,
         worker_class=QuietNanny,
         dashboard_address="127.0.0.1:0",  # any free port: Dask warns when its usual one is taken
-        silence_logs=logging.ERROR,
+        silence_logs=logging.CRITICAL,  # workers report the end of their scheduler as an error, with a traceback
     )
 
 

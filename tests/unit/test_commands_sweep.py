@@ -27,7 +27,9 @@ def path(tmp_path):
 def test_ctrl_c_keeps_what_is_finished(path, executor):
     words = ["sweep", "four_corners", "functional", "--n", "1000", "2000", "--epsilon", "0.5", "1", "--runs", "40"]
     words += ["--executor", executor, "--out", str(path), "--json"]
-    program = "from dpgrams_core import sweep_store; sweep_store.FLUSH_SECONDS = 0.1; sweep_store.FLUSH_SHARE = 0\n"
+    # Whoever starts the tests in the background hands down a SIGINT that is ignored.
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "from dpgrams_core import sweep_store; sweep_store.FLUSH_SECONDS = 0.1; sweep_store.FLUSH_SHARE = 0\n"
     program += f"from dpgrams_core.__main__ import main; raise SystemExit(main({words!r}))"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with subprocess.Popen([sys.executable, "-c", program], **pipes) as child:
