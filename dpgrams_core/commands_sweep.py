@@ -92,7 +92,7 @@ def run_with_progress(
     Runs that the file ``out`` holds are taken from there, and new ones are written to it as they come.  Of a cell
     that is complete only what ``keep`` makes of it stays in memory.
     """
-    finished: list[Kept] = []
+    finished: dict[Cell, Kept] = {}
     partial: dict[Cell, CellResult] = {}
     before: dict[Cell, int] = {}
     total = max(1, sum(cell.runs for cell in cells))
@@ -113,10 +113,11 @@ def run_with_progress(
         stream = stream_partial(cells, executor, scheduler=scheduler, store=store, interleave=interleave)
         try:
             for result in stream:
-                last = partial.pop(result.cell, None)
+                last = partial.get(result.cell)
                 runs += result.ended - (before.pop(result.cell, 0) if last is None else last.ended)
                 if result.complete:
-                    finished.append(keep(result))
+                    finished[result.cell] = keep(result)
+                    partial.pop(result.cell, None)
                 else:
                     partial[result.cell] = result
                 bar.update(len(finished), runs / total)
@@ -127,9 +128,12 @@ def run_with_progress(
         finally:
             stream.close()  # type: ignore[attr-defined]
         bar.finish(len(finished), "" if stopped is None else "; stopped, what is finished follows")
-        if store is not None:
-            partial |= {cell: store.finished(cell) for cell in before}
-    return Ran([*finished, *map(keep, partial.values())], stopped)
+        if store is not None and stopped is not None:  # it may know a piece more: Ctrl-C comes at any moment
+            store.flush()
+            for cell in cells:
+                if cell not in finished and store.count(cell) > (partial[cell].ended if cell in partial else 0):
+                    partial[cell] = store.finished(cell)
+    return Ran([*finished.values(), *(keep(partial[cell]) for cell in partial if cell not in finished)], stopped)
 
 
 def merge_text(arguments: argparse.Namespace) -> str:

@@ -135,3 +135,20 @@ def test_a_very_large_sweep_goes_cell_by_cell_and_keeps_rows(monkeypatch):
 def test_a_missing_file_cannot_be_merged(tmp_path, capsys):
     assert main(["merge", str(tmp_path / "out.parquet"), str(tmp_path / "none.parquet")]) == 2
     assert "there is no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pieces", [0, 2])
+def test_a_piece_that_was_kept_in_the_moment_of_ctrl_c_is_in_the_table(path, pieces, monkeypatch):
+    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=4)
+
+    def interrupted(cells, *_, store, **__):
+        stream = stream_partial(cells, store=store, piece_runs=1)
+        yield from islice(stream, pieces)
+        next(stream)  # it is in the file by now
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands_sweep, "stream_partial", interrupted)
+    ran = commands_sweep.run_with_progress([cell], "serial", None, str(path), keep=lambda result: result.numbers)
+    assert isinstance(ran.stopped, KeyboardInterrupt)
+    assert ran.kept == [tuple(range(pieces + 1))]
+    assert len(pd.read_parquet(path)) == pieces + 1
