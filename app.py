@@ -4,26 +4,33 @@ import streamlit as st
 
 from pages._ui import frame
 
-st.set_page_config(page_title="DP-GRAMS", page_icon="assets/icon.svg", layout="wide")
 
-navigation = st.navigation(
-    [
-        st.Page("pages/modes.py", title="Modes", icon=":material/landscape:", default=True),
-        st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
-        st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),
-        st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),
-        st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
-        st.Page("pages/paper.py", title="Paper", icon=":material/article:"),
-        st.Page("pages/my_data.py", title="My data", icon=":material/upload_file:"),
-    ]
-)
-if st.session_state.get("_page") != navigation.title:
-    # A widget belongs to its page, so another page would start the same control afresh: hand its value over.
-    for key in st.session_state.get("_url_defaults", {}):
-        if key in st.session_state:
-            st.session_state[key] = st.session_state[key]
-    st.session_state["_page"] = navigation.title
-if wanted := st.session_state.pop("_wanted", None):
-    st.switch_page(wanted[0], query_params=wanted[1])
-frame.presenter_switch()
-navigation.run()
+def main() -> None:
+    """One run of the page that is open."""
+    st.set_page_config(page_title="DP-GRAMS", page_icon="assets/icon.svg", layout="wide")
+
+    navigation = st.navigation(
+        [
+            st.Page("pages/modes.py", title="Modes", icon=":material/landscape:", default=True),
+            st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
+            st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),
+            st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),
+            st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
+            st.Page("pages/paper.py", title="Paper", icon=":material/article:"),
+            st.Page("pages/my_data.py", title="My data", icon=":material/upload_file:"),
+        ]
+    )
+    if st.session_state.get("_page") != navigation.title:
+        # A widget belongs to its page, so another page would start the same control afresh: hand its value over.
+        for key in st.session_state.get("_url_defaults", {}):
+            if key in st.session_state:
+                st.session_state[key] = st.session_state[key]
+        st.session_state["_page"] = navigation.title
+    if wanted := st.session_state.pop("_wanted", None):
+        st.switch_page(wanted[0], query_params=wanted[1])
+    frame.presenter_switch()
+    navigation.run()
+
+
+if __name__ == "__main__":  # a worker process may import this file under another name, and must not run the page
+    main()

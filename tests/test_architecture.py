@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -293,3 +294,9 @@ def test_importing_the_core_loads_no_streamlit_no_opendp_and_no_dask():
     code = f"import sys, dpgrams_core, dpgrams_core.__main__; print([name in sys.modules for name in {names}])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[False, False, False, False]"
+
+
+def test_a_worker_process_that_imports_the_app_runs_no_page():
+    """Workers that start while a page runs may take app.py for their main script, under this name (multiprocessing)."""
+    found = runpy.run_path(str(ROOT / "app.py"), run_name="__mp_main__")
+    assert callable(found["main"])
