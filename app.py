@@ -1,8 +1,11 @@
-"""DP-GRAMS dashboard: page settings and navigation. Start it with ``make run``."""
+"""DP-GRAMS dashboard: page settings and navigation. Start it with ``make run``.
+
+Streamlit imports this file once to find ``app``, the server with its doors, and runs it as a script at every visit.
+"""
 
 import streamlit as st
 
-from pages._ui import frame
+from pages._ui import frame, server
 
 
 def main() -> None:
@@ -32,5 +35,7 @@ def main() -> None:
     navigation.run()
 
 
-if __name__ == "__main__":  # a worker process may import this file under another name, and must not run the page
+if __name__ == "__main__":
     main()
+elif __name__ == "app":  # a worker process may import this file under another name, and is neither page nor server
+    app = st.App(__file__, middleware=server.doors())

@@ -1,0 +1,10 @@
+"""The doors of the server: what every request passes before Streamlit sees it (ASGI middleware, outermost first)."""
+
+from __future__ import annotations
+
+from starlette.middleware import Middleware
+
+
+def doors() -> list[Middleware]:
+    """All doors in their order."""
+    return []
