@@ -48,8 +48,9 @@ def _numbers(points: Any) -> np.ndarray:
 
 
 def _double(number: Any) -> float:
+    """One number as NumPy reads it, but of any length."""
     try:
-        return float(number)
+        return math.nan if number is None else float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
 

@@ -89,6 +89,7 @@ class Noise(ABC):
         exact vector of the kind this is for (inner products with the functions whose Gram matrix the
         covariance is) has no component either; what rounding left there is dropped, not released bare.
         """
+        refuse_not_finite(exact)
         refuse_not_finite(covariance)
         values, vectors = np.linalg.eigh(covariance)
         kept = values > SMALLEST_EIGENVALUE * values[-1]

@@ -207,6 +207,14 @@ class TestWhatCannotBeRead:
         assert again.record == release_record(result, data)
         assert again.release.guarantee.neighbours == "replace-one-response"
 
+    def test_what_was_kept_when_rows_could_be_dropped_is_read(self, paid):
+        data, result = paid
+        said = ["2 rows with a missing or infinite value were dropped."]
+        content = self.changed(
+            pack_release(result, data), lambda facts, arrays: facts.update(dropped_rows=2, statements=said)
+        )
+        assert unpack_release(content).statements == tuple(said)
+
     def test_a_newer_format(self, paid):
         newer = self.changed(pack_release(paid[1], paid[0]), lambda facts, _: facts.update(format=FORMAT + 1, what=3))
         with pytest.raises(DataError, match="newer version"):
