@@ -275,6 +275,8 @@ def test_missing_values_stop_nothing_and_are_not_counted_aloud_and_bad_bounds_sa
     assert "that there are 400 rows" in all_text(page)
     assert f"{missing} " not in all_text(page)
     assert ledger.charges()[0].drawn
+    view(page, "curator")  # who holds the records sees those that miss no value
+    assert f"The {400 - missing} records" in all_text(page)
 
 
 def test_bounds_can_be_bought(ledger):
