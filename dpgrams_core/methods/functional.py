@@ -10,6 +10,10 @@ are no longer than the function, so c changes by at most sqrt(2) in Euclidean no
 with noise sqrt(2) z has the stated guarantee (Balle & Wang 2018, theorem 8).  Surface, gradient, modes, paths
 and synthetic twins are functions of the release (post-processing).  This is the mechanism of Hall, Rinaldo &
 Wasserman (2013) with the exact multiplier, released as coefficients instead of values.
+
+Missing values.  A private record that misses one adds nothing to f, and n stays the number of rows (door.py).
+Replacing a record by such a one, or the other way, changes f by k(., X_i), of norm 1 < sqrt(2): the same noise
+covers it.
 """
 
 from __future__ import annotations
@@ -57,7 +61,7 @@ def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset) -> Bandwidth:
         chosen = Bandwidth(value * (spec.bandwidth_scale or 1.0), "release", True)
     else:
         facts = BandwidthFacts(
-            n=data.n, d=data.dimension, box=data.box, epsilon=spec.epsilon, beta=spec.beta, points=data.points
+            n=data.n, d=data.dimension, box=data.box, epsilon=spec.epsilon, beta=spec.beta, points=data.usable_points
         )
         chosen = choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts)
     if chosen.value > mean_side(data.box):
@@ -129,7 +133,7 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
     h = bandwidth.value
     event = GaussianRelease(sensitivity=SENSITIVITY, noise_scale=sigma)
     guarantee = guarantee_of(spec, bandwidth, event)  # priced before anything is drawn
-    exact = coefficients(data.points, box_bases(data.box, h))
+    exact = coefficients(data.usable_points, box_bases(data.box, h))
     surface = ReleasedSurface(noise.independent_gaussian(exact, sigma), data.box, h, sigma, data.n)
     return Release(
         method="functional",
