@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from dpgrams_core.content import content_digest
-from dpgrams_core.datasets.file_access import LocalFile, reading
+from dpgrams_core.datasets.file_access import LocalFile, do_nothing, reading
 from dpgrams_core.errors import DataError
 
 MEGABYTE = 1_000_000
@@ -104,14 +104,23 @@ class Table:
         }
 
 
-def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: Limits | None = None) -> Table:
-    """Read CSV or Parquet, from bytes (an upload) or from a path.
+def read_table(
+    source: bytes | str | os.PathLike[str],
+    name: str = "",
+    limits: Limits | None = None,
+    *,
+    guarded: bool = False,
+    waiting: Callable[[], None] = do_nothing,
+) -> Table:
+    """Read CSV or Parquet, from bytes or from a path.
 
     Parameters
     ----------
     source : the content of the file, or where it is.
     name : of the file, to say so where its ending does not fit its content; taken from a path.
     limits : see :class:`Limits`; those of an upload where none are given.
+    guarded : whether bytes are read in a process of its own, whatever they hold; so is every upload. Parquet always is.
+    waiting : called from time to time while other files are read first.
 
     Examples
     --------
@@ -120,9 +129,9 @@ def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: L
     (20, ('age',), ('The columns are separated by semicolons.',))
     """
     limits = Limits() if limits is None else limits
-    with reading():
+    with reading(waiting):
         if isinstance(source, bytes):
-            return _read(io.BytesIO(source), len(source), name, limits)
+            return _read(io.BytesIO(source), len(source), name, limits, None, guarded)
         path = Path(source)
         if not path.is_file():
             raise DataError("There is no such file. Check the name and the folder.")
@@ -130,9 +139,11 @@ def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: L
             return _read(file, path.stat().st_size, path.name, limits, LocalFile(path, file))
 
 
-def _read(file: BinaryIO, size: int, name: str, limits: Limits, local: LocalFile | None = None) -> Table:
+def _read(
+    file: BinaryIO, size: int, name: str, limits: Limits, local: LocalFile | None = None, guarded: bool = False
+) -> Table:
     from dpgrams_core.datasets.csv_reader import read_csv
-    from dpgrams_core.datasets.parquet_reader import read_parquet
+    from dpgrams_core.datasets.parquet_reader import read_in_child
 
     if size == 0:
         raise DataError("The file is empty. Choose one with a row of column names and rows of numbers.")
@@ -147,12 +158,14 @@ def _read(file: BinaryIO, size: int, name: str, limits: Limits, local: LocalFile
     if start.startswith(b"PAR1"):
         if ending in (".csv", ".tsv", ".txt"):
             raise DataError("The file is called a text file but holds Parquet. Rename it to end in .parquet.")
-        return read_parquet(file.getvalue() if isinstance(file, io.BytesIO) else file, limits, local)
+        return read_in_child(file.getvalue() if isinstance(file, io.BytesIO) else file, limits, local)
     for signature, what, way in _SIGNATURES:
         if start.startswith(signature):
             raise DataError(f"The file {what}, not CSV or Parquet. {way}")
     if ending in (".parquet", ".pq"):
         raise DataError("The file is called Parquet but does not begin like one. Save it again, or choose a CSV file.")
+    if guarded and isinstance(file, io.BytesIO):
+        return read_in_child(file.getvalue(), limits, form="csv")
     return read_csv(file, limits, local)
 
 

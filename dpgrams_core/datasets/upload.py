@@ -11,14 +11,15 @@ treated as public, as the number of rows is: the guarantee protects the values o
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpgrams_core.checks import SMALLEST, box_of, one_of
 from dpgrams_core.datasets.clusters import BOX_SIDE
+from dpgrams_core.datasets.file_access import do_nothing
 from dpgrams_core.datasets.frames import table_of_frame
 from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_table
 from dpgrams_core.errors import DataError, SpecError
@@ -145,13 +146,32 @@ def load_table(
     )
 
 
-def read_upload(content: bytes, name: str, settings: Settings) -> Table:
-    """Read an uploaded file, within the configured size, or refuse where uploads are switched off."""
+def read_upload(
+    content: bytes,
+    name: str,
+    settings: Settings,
+    *,
+    room: int | None = None,
+    waiting: Callable[[], None] = do_nothing,
+) -> Table:
+    """Read an uploaded file in a guarded process, or refuse where uploads are switched off.
+
+    It stays within the configured size; its numbers stay within ``room`` bytes, too.  For ``waiting`` see
+    ``read_table``.
+    """
+    refuse_if_off(settings)
+    limits = Limits(max_bytes=settings.max_upload_bytes)
+    if room is not None and limits.max_numbers is not None:
+        limits = replace(limits, max_numbers=max(1, min(limits.max_numbers, room // 8)))
+    return read_table(content, name, limits, guarded=True, waiting=waiting)
+
+
+def refuse_if_off(settings: Settings) -> None:
+    """A sentence where nobody may hand in a file."""
     if not settings.uploads:
         raise DataError(
             "Uploads are switched off here: this is a public demonstration. Run your own copy to use files."
         )
-    return read_table(content, name, Limits(max_bytes=settings.max_upload_bytes))
 
 
 def picked_names(table: Table, columns: Sequence[str], response: str | None = None) -> tuple[str, ...]:
