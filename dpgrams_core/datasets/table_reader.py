@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from dpgrams_core.content import content_digest
-from dpgrams_core.datasets.file_access import LocalFile, do_nothing, reading
+from dpgrams_core.datasets.file_access import LocalFile, reading
 from dpgrams_core.errors import DataError
 
 MEGABYTE = 1_000_000
@@ -104,14 +104,7 @@ class Table:
         }
 
 
-def read_table(
-    source: bytes | str | os.PathLike[str],
-    name: str = "",
-    limits: Limits | None = None,
-    *,
-    guarded: bool = False,
-    waiting: Callable[[], None] = do_nothing,
-) -> Table:
+def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: Limits | None = None) -> Table:
     """Read CSV or Parquet, from bytes or from a path.
 
     Parameters
@@ -119,8 +112,6 @@ def read_table(
     source : the content of the file, or where it is.
     name : of the file, to say so where its ending does not fit its content; taken from a path.
     limits : see :class:`Limits`; those of an upload where none are given.
-    guarded : whether bytes are read in a process of its own, whatever they hold; so is every upload. Parquet always is.
-    waiting : called from time to time while other files are read first.
 
     Examples
     --------
@@ -129,14 +120,22 @@ def read_table(
     (20, ('age',), ('The columns are separated by semicolons.',))
     """
     limits = Limits() if limits is None else limits
-    with reading(waiting):
+    with reading():
         if isinstance(source, bytes):
-            return _read(io.BytesIO(source), len(source), name, limits, None, guarded)
+            return _read(io.BytesIO(source), len(source), name, limits)
         path = Path(source)
         if not path.is_file():
             raise DataError("There is no such file. Check the name and the folder.")
         with path.open("rb") as file:
             return _read(file, path.stat().st_size, path.name, limits, LocalFile(path, file))
+
+
+def read_handed_in(content: bytes, name: str, limits: Limits) -> Table:
+    """What ``read_table`` gives, of a file that somebody handed in: no byte of it is parsed in this process.
+
+    Call it within ``reading``.
+    """
+    return _read(io.BytesIO(content), len(content), name, limits, None, True)
 
 
 def _read(

@@ -19,9 +19,9 @@ import numpy as np
 
 from dpgrams_core.checks import SMALLEST, box_of, one_of
 from dpgrams_core.datasets.clusters import BOX_SIDE
-from dpgrams_core.datasets.file_access import do_nothing
+from dpgrams_core.datasets.file_access import do_nothing, reading
 from dpgrams_core.datasets.frames import table_of_frame
-from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_table
+from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_handed_in, read_table
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.results import Dataset, frozen_array
 from dpgrams_core.settings import Settings
@@ -151,27 +151,23 @@ def read_upload(
     name: str,
     settings: Settings,
     *,
-    room: int | None = None,
+    room: Callable[[], int] | None = None,
     waiting: Callable[[], None] = do_nothing,
 ) -> Table:
     """Read an uploaded file in a guarded process, or refuse where uploads are switched off.
 
-    It stays within the configured size; its numbers stay within ``room`` bytes, too.  For ``waiting`` see
-    ``read_table``.
+    It stays within the configured size.  ``room`` is asked, once the file's turn has come, how many bytes its numbers
+    may take; ``waiting`` is called from time to time until then.
     """
-    refuse_if_off(settings)
-    limits = Limits(max_bytes=settings.max_upload_bytes)
-    if room is not None and limits.max_numbers is not None:
-        limits = replace(limits, max_numbers=max(1, min(limits.max_numbers, room // 8)))
-    return read_table(content, name, limits, guarded=True, waiting=waiting)
-
-
-def refuse_if_off(settings: Settings) -> None:
-    """A sentence where nobody may hand in a file."""
     if not settings.uploads:
         raise DataError(
             "Uploads are switched off here: this is a public demonstration. Run your own copy to use files."
         )
+    limits = Limits(max_bytes=settings.max_upload_bytes)
+    with reading(waiting):
+        if room is not None and limits.max_numbers is not None:
+            limits = replace(limits, max_numbers=max(1, min(limits.max_numbers, room() // 8)))
+        return read_handed_in(content, name, limits)
 
 
 def picked_names(table: Table, columns: Sequence[str], response: str | None = None) -> tuple[str, ...]:

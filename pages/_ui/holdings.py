@@ -8,10 +8,8 @@ file must not wait for that.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -71,16 +69,12 @@ class Holdings:
             sizes[name] += sum(len(file.data) + len(file.name) + len(file.type) for file in files)
         return min(settings.upload_bytes_per_visitor - sizes[session], settings.upload_bytes_in_all - sizes.total())
 
-    @contextlib.contextmanager
-    def reserved(self, session: str, settings: Settings) -> Iterator[int]:
-        """Room for what is about to be read, and how many bytes it has."""
+    def reserve(self, session: str, settings: Settings) -> int:
+        """Count room for a file that is about to be read, and say how many bytes it is; ``expect`` takes it back."""
         with self._lock:
             room = max(0, min(LARGEST_TABLE, self.room(session, settings)))
             self.expect(session, room)
-        try:
-            yield room
-        finally:
-            self.expect(session, -room)
+        return room
 
     def forget(self, session: str) -> None:
         """Let go of all that was read for a session."""

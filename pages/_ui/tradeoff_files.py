@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -79,20 +78,20 @@ def file_box() -> OpenedFile:
         type=["parquet"],
     )
     if dropped is not None:
-        _open(file, dropped, lambda content, _, waiting: read_results(content, dropped.name, waiting))
+        name = dropped.name
+        try:
+            results = read_and_let_go(dropped, settings, lambda content, *asked: read_results(content, name, *asked))
+            file.take(name, results)
+        except DataError as error:
+            file.take("", (), str(error))
+        st.rerun()
     return file
 
 
-def _open(file: OpenedFile, dropped: Any, read: Callable[[bytes, int, Callable[[], None]], list[CellResult]]) -> None:
-    try:
-        file.take(dropped.name, read_and_let_go(dropped, settings_or_off(), read))
-    except DataError as error:
-        file.take("", (), str(error))
-    st.rerun()
-
-
-def read_results(content: bytes, name: str, waiting: Callable[[], None] = do_nothing) -> list[CellResult]:
-    """The cells of a results file that somebody handed in.
+def read_results(
+    content: bytes, name: str, room: Callable[[], int] | None = None, waiting: Callable[[], None] = do_nothing
+) -> list[CellResult]:
+    """The cells of a results file that somebody handed in; for ``room`` and ``waiting`` see ``read_upload``.
 
     Raises
     ------
@@ -104,6 +103,8 @@ def read_results(content: bytes, name: str, waiting: Callable[[], None] = do_not
     broken = DataError(f"{name} does not hold the results of a sweep; choose another file.")
     results: list[CellResult] = []
     with reading(waiting):
+        if room is not None:
+            room()  # it refuses where there is none; the limits keep the runs of a file small
         table, _ = read_handed_in(content, name, LIMITS)
         if any(len(text or "") > LONGEST_OPTIONS for text in table["options"].unique().to_pylist()):
             raise broken

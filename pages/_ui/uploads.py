@@ -129,25 +129,34 @@ def upload_box(label: str, settings: Settings, key: str, most: int, help_text: s
     return st.file_uploader(label, key=key, max_upload_size=most, help=f"{help_text} {quotas}", **more)
 
 
-def read_and_let_go(file: Any, settings: Settings, read: Callable[[bytes, int, Callable[[], None]], _Read]) -> _Read:
+def read_and_let_go(
+    file: Any, settings: Settings, read: Callable[[bytes, Callable[[], int], Callable[[], None]], _Read]
+) -> _Read:
     """What is read from an uploaded file, which is then let go, as it is when it cannot be read.
 
-    ``read`` gets the content, how many bytes its numbers may take, and what to call while other files are read first.
-    A rerun in the middle keeps the file: it is read then.
+    ``read`` gets the content, what to ask for room once the file's turn has come, and what to call until then.  A rerun
+    in the middle keeps the file: it is read then.
     """
-    place = st.empty()
+    place, session, reserved = st.empty(), this_session(), 0
+
+    def room() -> int:
+        nonlocal reserved
+        reserved = HOLDINGS.reserve(session, settings)
+        if not reserved:
+            raise DataError(FULL)
+        return reserved
 
     def waiting() -> None:
         place.info("Files of other visitors are being read; yours is next.", icon=":material/hourglass_top:")
 
     try:
-        with st.spinner("Reading the file…"), HOLDINGS.reserved(this_session(), settings) as room:
-            if not room:
-                raise DataError(FULL)
+        with st.spinner("Reading the file…"):
             found = read(file.getvalue(), room, waiting)
     except DataError:
         let_go(file)
         raise
+    finally:
+        HOLDINGS.expect(session, -reserved)
     let_go(file)
     place.empty()
     return found

@@ -17,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from dpgrams_core.datasets import file_access
 from dpgrams_core.datasets.table_reader import read_table
+from dpgrams_core.datasets.upload import read_upload
 from dpgrams_core.errors import DataError
 from dpgrams_core.settings import Settings
 from dpgrams_core.sweeps import plan_cells, run_cell
@@ -151,9 +152,9 @@ def test_room_is_what_neither_the_visitor_nor_all_together_have_taken(monkeypatc
     assert known.room("one", SETTINGS) == 1_000
     known.expect("two", 2_000)
     assert [known.room(name, SETTINGS) for name in ("one", "two", "three")] == [500, 500, 500]
-    with known.reserved("three", SETTINGS) as room:
-        assert room == 500
-        assert known.room("one", SETTINGS) == 0
+    assert known.reserve("three", SETTINGS) == 500
+    assert known.room("one", SETTINGS) == 0
+    known.expect("three", -500)
     known.expect("two", -2_000)
     known.forget("one")
     assert known.room("three", SETTINGS) == 3_000
@@ -230,15 +231,15 @@ def test_whoever_waits_for_other_files_is_told_and_not_kept_for_ever(monkeypatch
     told: list[int] = []
     with file_access.reading(), file_access.reading():
         with pytest.raises(DataError, match="Too many files are being read here"):
-            read_table(ROWS, waiting=lambda: told.append(1))
+            read_upload(ROWS, "", SETTINGS, waiting=lambda: told.append(1))
 
         def gone() -> None:
             raise KeyboardInterrupt  # as Streamlit ends the run of a visitor who left
 
         with pytest.raises(KeyboardInterrupt):
-            read_table(ROWS, waiting=gone)
+            read_upload(ROWS, "", SETTINGS, waiting=gone)
     assert told
-    assert read_table(ROWS).n_rows == 60
+    assert read_upload(ROWS, "", SETTINGS).n_rows == 60
 
 
 def test_the_page_tells_a_visitor_to_wait(monkeypatch):
@@ -251,6 +252,17 @@ def test_the_page_tells_a_visitor_to_wait(monkeypatch):
     assert "Files of other visitors are being read; yours is next." in said
     assert "Too many files are being read here" in app.error[0].value
     assert dropped(app, ROWS, "people.csv").session_state["_own"].table.n_rows == 60
+
+
+def test_whoever_waits_takes_no_room_from_the_others(monkeypatch):
+    """Twenty visitors at once would otherwise be refused for want of room that nobody has taken."""
+    monkeypatch.setattr(file_access, "LONGEST_WAIT", 0.5)
+    known, app, seen = Holdings(), page("my_data"), []
+    monkeypatch.setattr("pages._ui.uploads.HOLDINGS", known)
+    monkeypatch.setattr(DeltaGenerator, "info", lambda *_, **__: seen.append(known.room("another", SETTINGS)))
+    with file_access.reading(), file_access.reading():
+        dropped(app, ROWS, "people.csv")
+    assert set(seen) == {3_000}
 
 
 def test_where_there_is_no_room_the_page_says_so(monkeypatch):

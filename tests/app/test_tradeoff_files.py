@@ -120,11 +120,11 @@ def peaks_of(path, bound: int) -> tuple[int, int]:
 import resource
 from pathlib import Path
 from dpgrams_core import DataError
-from pages._ui.tradeoff_files import *
+from pages._ui.tradeoff_files import read_results
 resource.setrlimit(resource.RLIMIT_AS, ({bound}, {bound}))
 content = Path({str(path)!r}).read_bytes()
 try:
-    (read_results(content, "x.parquet") if "read_results" in globals() else opened(content, "x.parquet", "modes"))
+    read_results(content, "x.parquet")
 except DataError as error:
     assert "x.parquet does not hold the results of a sweep" in str(error)
     (own,) = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))

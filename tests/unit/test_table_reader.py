@@ -348,9 +348,11 @@ def test_an_upload_says_of_a_csv_file_what_a_local_one_does(tmp_path):
 
 def test_the_numbers_of_an_upload_stay_within_its_room():
     content, settings = b"a,b\n" + ROWS.encode(), Settings(ledger=Path("unused"))
-    assert read_upload(content, "a.csv", settings, room=640).n_rows == 40
+    assert read_upload(content, "a.csv", settings, room=lambda: 640).n_rows == 40
     for data in (content, as_parquet({"a": np.arange(40.0), "b": np.arange(40.0)})):
-        assert "more than 79 numbers" in sentence_of(lambda data=data: read_upload(data, "a", settings, room=639))
+        assert "more than 79 numbers" in sentence_of(
+            lambda data=data: read_upload(data, "a", settings, room=lambda: 639)
+        )
 
 
 def test_the_owner_reads_any_size(tmp_path):
