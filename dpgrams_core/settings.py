@@ -1,13 +1,17 @@
 """What the owner of an installation sets, by environment variables, each checked with one sentence.
 
 DPGRAMS_LEDGER          where the budget ledger is; default ~/.dpgrams/ledger.sqlite3
-DPGRAMS_UPLOADS         on or off (a public demonstration); default on
+DPGRAMS_UPLOADS         on or off (a public demonstration): whether anybody may hand in a file, on any page or at the
+                        server's route for uploads; default on
 DPGRAMS_CURATOR         on or off: whether the page may show records to whoever brought them; default on. Files of
                         DPGRAMS_DATA are open to every visitor, so their records are shown only where on is written.
 DPGRAMS_KEEP            on or off: whether what is released is kept beside its charge, so that whoever opens the same
                         file again sees it for free; default on. Off keeps nothing new and still shows what was kept.
 DPGRAMS_MAX_UPLOAD_MB   the largest upload; default 200. More is refused until Streamlit takes more, too: start it with
                         --server.maxUploadSize.
+DPGRAMS_UPLOADS_MB_PER_VISITOR  the most that one visitor's files take at a time, as they arrive and as they are read;
+                        default twice the largest upload
+DPGRAMS_UPLOADS_MB_IN_ALL  the most that the files of all visitors take; default five visitors' share
 DPGRAMS_DATA            a folder whose files may be opened on the server, of any size; default none. Only the columns
                         that are picked must fit into memory.
 DPGRAMS_CAP_EPSILON     the most ε that is spent on one data set; default 3. A lowered one counts at once, a raised one
@@ -39,6 +43,8 @@ class Settings:
     curator_of_folder: bool = False
     keep: bool = True
     max_upload_bytes: int = 200_000_000
+    upload_bytes_per_visitor: int = 400_000_000
+    upload_bytes_in_all: int = 2_000_000_000
     data_folder: Path | None = None
     cap_epsilon: float = DEFAULT_CAP_EPSILON
     cap_delta: float = DEFAULT_CAP_DELTA
@@ -54,13 +60,18 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     folder = given.get("DPGRAMS_DATA", "").strip()
     if folder and not Path(folder).expanduser().is_dir():
         raise SpecError("DPGRAMS_DATA", folder, "there is no such folder")
+    largest = positive("DPGRAMS_MAX_UPLOAD_MB", _number(given, "DPGRAMS_MAX_UPLOAD_MB", 200))
+    each = _at_least(given, "DPGRAMS_UPLOADS_MB_PER_VISITOR", 2 * largest, largest, "DPGRAMS_MAX_UPLOAD_MB")
+    in_all = _at_least(given, "DPGRAMS_UPLOADS_MB_IN_ALL", 5 * each, each, "DPGRAMS_UPLOADS_MB_PER_VISITOR")
     return Settings(
         ledger=Path(given.get("DPGRAMS_LEDGER", "").strip() or "~/.dpgrams/ledger.sqlite3").expanduser(),
         uploads=_on(given, "DPGRAMS_UPLOADS"),
         curator=_on(given, "DPGRAMS_CURATOR"),
         curator_of_folder=_on(given, "DPGRAMS_CURATOR", default="off"),
         keep=_on(given, "DPGRAMS_KEEP"),
-        max_upload_bytes=int(positive("DPGRAMS_MAX_UPLOAD_MB", _number(given, "DPGRAMS_MAX_UPLOAD_MB", 200)) * 1e6),
+        max_upload_bytes=int(largest * 1e6),
+        upload_bytes_per_visitor=int(each * 1e6),
+        upload_bytes_in_all=int(in_all * 1e6),
         data_folder=Path(folder).expanduser().resolve() if folder else None,
         cap_epsilon=positive("DPGRAMS_CAP_EPSILON", _number(given, "DPGRAMS_CAP_EPSILON", DEFAULT_CAP_EPSILON)),
         cap_delta=between("DPGRAMS_CAP_DELTA", _number(given, "DPGRAMS_CAP_DELTA", DEFAULT_CAP_DELTA), 0, 1),
@@ -80,6 +91,14 @@ def _number(given: Mapping[str, str], name: str, default: float) -> float:
         return float(text) if text else default
     except ValueError:
         raise SpecError(name, text, "it must be a number") from None
+
+
+def _at_least(given: Mapping[str, str], name: str, default: float, least: float, other: str) -> float:
+    """A number that is not less than another setting, so that what one allows the other does not refuse."""
+    value = positive(name, _number(given, name, default))
+    if value < least:
+        raise SpecError(name, value, f"it must be at least {other}, which is {least:g}")
+    return value
 
 
 def local_file(settings: Settings, name: str) -> Path:

@@ -51,8 +51,8 @@ def read_csv(file: BinaryIO, limits: Limits, local: LocalFile | None = None) -> 
     n_rows = 0
     for piece in _pieces(file, layout):
         n_rows += piece.num_rows
-        check_size(n_rows, sum(not cell.reason for cell in cells), limits)
         arrays = [cell.add(column) for cell, column in zip(cells, piece.columns, strict=True)]
+        check_size(n_rows, sum(not cell.reason for cell in cells), limits)  # once it is known which are no numbers
         digest.add([array for array in arrays if array is not None])
     columns = [Column(name, cell.kind) for name, cell in zip(names, cells, strict=True)]
     numeric = [column.name for column in columns if column.kind == "numeric"]

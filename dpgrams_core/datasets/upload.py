@@ -11,16 +11,17 @@ value stays one (NaN) until the release door, which has a place for it (methods/
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpgrams_core.checks import box_of, one_of, release_box
 from dpgrams_core.datasets.clusters import BOX_SIDE
+from dpgrams_core.datasets.file_access import do_nothing, reading
 from dpgrams_core.datasets.frames import table_of_frame
-from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_table
+from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_handed_in, read_table
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.results import Dataset, frozen_array
 from dpgrams_core.settings import Settings
@@ -142,13 +143,28 @@ def load_table(
     )
 
 
-def read_upload(content: bytes, name: str, settings: Settings) -> Table:
-    """Read an uploaded file, within the configured size, or refuse where uploads are switched off."""
+def read_upload(
+    content: bytes,
+    name: str,
+    settings: Settings,
+    *,
+    room: Callable[[], int] | None = None,
+    waiting: Callable[[], None] = do_nothing,
+) -> Table:
+    """Read an uploaded file in a guarded process, or refuse where uploads are switched off.
+
+    It stays within the configured size.  ``room`` is asked, once the file's turn has come, how many bytes its numbers
+    may take; ``waiting`` is called from time to time until then.
+    """
     if not settings.uploads:
         raise DataError(
             "Uploads are switched off here: this is a public demonstration. Run your own copy to use files."
         )
-    return read_table(content, name, Limits(max_bytes=settings.max_upload_bytes))
+    limits = Limits(max_bytes=settings.max_upload_bytes)
+    with reading(waiting):
+        if room is not None and limits.max_numbers is not None:
+            limits = replace(limits, max_numbers=max(1, min(limits.max_numbers, room() // 8)))
+        return read_handed_in(content, name, limits)
 
 
 def picked_names(table: Table, columns: Sequence[str], response: str | None = None) -> tuple[str, ...]:

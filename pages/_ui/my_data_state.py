@@ -28,6 +28,7 @@ from dpgrams_core.recipes import ReleaseRecord, release_record
 from dpgrams_core.releasing import release, release_range
 from dpgrams_core.results import Release
 from dpgrams_core.settings import Settings, read_settings
+from pages._ui.holdings import HOLDINGS, this_session
 
 _MOST_KEPT = 24
 _FAILED = (
@@ -102,6 +103,19 @@ class Own:
     def leave(self) -> None:
         """Let go of the file and of everything made from it."""
         self._begin(None, "")
+
+    def refuse(self, problem: str) -> None:
+        """Say why a file could not be read, with an empty place for another one."""
+        self._begin(None, "")
+        self.problem = problem
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the numbers of a visitor's own file take; those of a local file are the owner's business."""
+        if self.table is None or self.source == "local":
+            return 0
+        picked = sum(value.points.nbytes for key, value in list(self._kept.items()) if key[0] == "data")
+        return picked + sum(array.nbytes for array in self.table.values.values())
 
     def _begin(self, table: Table | None, source: str) -> None:
         with self._lock:  # a purchase under way ends first: its result belongs to the file that goes
@@ -247,6 +261,7 @@ def own() -> Own:
     """This session's own data."""
     if "_own" not in st.session_state:
         st.session_state["_own"] = Own()
+    HOLDINGS.keep(this_session(), st.session_state["_own"])
     return st.session_state["_own"]
 
 

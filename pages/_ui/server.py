@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from starlette.middleware import Middleware
 
+from pages._ui.holdings import VisitDoor
+from pages._ui.uploads import UploadDoor
+
 
 def doors() -> list[Middleware]:
     """All doors in their order."""
-    return []
+    return [Middleware(VisitDoor), Middleware(UploadDoor)]

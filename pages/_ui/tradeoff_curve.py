@@ -37,7 +37,7 @@ from dpgrams_core.sweeps import tidy
 from pages._ui import exports, frame, show
 from pages._ui.tradeoff_choices import VIEWS, chosen
 from pages._ui.tradeoff_exports import sweep_files
-from pages._ui.tradeoff_files import file_box, opened, parquet_of
+from pages._ui.tradeoff_files import OpenedFile, file_box, of_dataset, parquet_of
 from pages._ui.tradeoff_grids import LabSettings, command_lines, lab_cells
 from pages._ui.tradeoff_live import Known, leave_all_but, live_sweep
 
@@ -52,7 +52,9 @@ def curve(settings: LabSettings) -> None:
     """The part of the page with the main curve."""
     with st.sidebar:
         file = file_box()
-    found = None if file is None else from_file(file, settings)
+    if file.problem:
+        frame.problem(file.problem)
+    found = from_file(file, settings) if file.results else None
     cells = planned(settings) if found is None else list(found)
     if cells is None:
         return
@@ -117,10 +119,10 @@ def command_box(lines: str) -> None:
         st.code(lines, language="bash", wrap_lines=True)
 
 
-def from_file(file: Any, settings: LabSettings) -> Known | None:
-    """The results of a file that was dropped on the page, or None after a sentence on why not."""
+def from_file(file: OpenedFile, settings: LabSettings) -> Known | None:
+    """The results of the file that is open, or None after a sentence on why not."""
     try:
-        found = opened(file.getvalue(), file.name, settings.dataset)
+        found = of_dataset(file.results, file.name, settings.dataset)
     except DataError as error:
         frame.problem(error)
         return None

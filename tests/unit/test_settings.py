@@ -32,3 +32,29 @@ def test_only_this_machine_reaches_the_dashboard_unless_its_owner_says_otherwise
     server = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["server"]
     assert server["address"] == "localhost"
     assert "--server.address" in (ROOT / "README.md").read_text()
+
+
+def test_the_quotas_of_uploads_grow_with_the_largest_one():
+    first = read_settings({})
+    assert (first.upload_bytes_per_visitor, first.upload_bytes_in_all) == (400_000_000, 2_000_000_000)
+    larger = read_settings({"DPGRAMS_MAX_UPLOAD_MB": "500"})
+    assert (larger.upload_bytes_per_visitor, larger.upload_bytes_in_all) == (1_000_000_000, 5_000_000_000)
+    given = read_settings({"DPGRAMS_UPLOADS_MB_PER_VISITOR": "250", "DPGRAMS_UPLOADS_MB_IN_ALL": "300.5"})
+    assert (given.upload_bytes_per_visitor, given.upload_bytes_in_all) == (250_000_000, 300_500_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("DPGRAMS_UPLOADS_MB_PER_VISITOR", "199", "at least DPGRAMS_MAX_UPLOAD_MB, which is 200"),
+        ("DPGRAMS_UPLOADS_MB_IN_ALL", "399", "at least DPGRAMS_UPLOADS_MB_PER_VISITOR, which is 400"),
+        ("DPGRAMS_UPLOADS_MB_IN_ALL", "-1", "above 0"),
+        ("DPGRAMS_UPLOADS_MB_PER_VISITOR", "nan", "finite"),
+        ("DPGRAMS_UPLOADS_MB_PER_VISITOR", "much", "number"),
+    ],
+)
+def test_quotas_of_uploads_that_cannot_be(name, value, words):
+    with pytest.raises(SpecError) as caught:
+        read_settings({name: value})
+    assert caught.value.field == name
+    assert words in str(caught.value)
