@@ -64,7 +64,10 @@ def axis_basis(low: float, high: float, bandwidth: float) -> AxisBasis:
     gram = np.exp(-0.5 * ((nodes[:, None] - nodes[None, :]) / bandwidth) ** 2)
     values, vectors = np.linalg.eigh(gram)
     kept = values > EIGENVALUE_FLOOR * values[-1]
-    return AxisBasis(nodes, (vectors[:, kept] / np.sqrt(values[kept])).T, bandwidth)
+    # An eigenvector's sign is up to the machine's library, and the noise of a seed must not be.  So each points the way
+    # of one fixed vector, which has no symmetry and no smoothness that would make it orthogonal to some of them.
+    signs = np.sign(np.cos(np.arange(count) ** 2) @ vectors[:, kept])
+    return AxisBasis(nodes, (vectors[:, kept] * (signs / np.sqrt(values[kept]))).T, bandwidth)
 
 
 def box_bases(box: Array, bandwidth: float) -> tuple[AxisBasis, ...]:

@@ -352,9 +352,9 @@ def test_a_simulation_is_the_stream_of_its_seed(seed, rng):
     noise, stream = SimulationNoise(seed), np.random.default_rng(seed)
     values, vectors = np.linalg.eigh(covariance)
     root, basis = np.sqrt(values), vectors[:, values > 0]  # a copy, whose layout decides the order of the sums
-    expected = 0.3 * ((vectors * root) @ stream.standard_normal((6, 2)))
+    expected = 0.3 * (((vectors * root) @ vectors.T) @ stream.standard_normal((6, 2)))
     assert np.array_equal(noise.correlated_gaussian(covariance, 0.3, 2), expected)
-    expected = basis @ (root * ((exact @ basis) / root + 0.3 * stream.standard_normal(6)))
+    expected = basis @ (root * ((exact @ basis) / root + 0.3 * (basis.T @ stream.standard_normal(6))))
     assert np.array_equal(noise.covered_gaussian(exact, covariance, 0.3), expected)
     assert np.array_equal(noise.independent_gaussian(exact, 0.3), exact + 0.3 * stream.standard_normal(6))
     assert noise.gumbel_argmax(exact) == int(np.argmax(exact + stream.gumbel(size=6)))
