@@ -142,7 +142,7 @@ def _ascent_row(candidate: Candidate, data: Dataset, records: Array) -> Row:
     events = (start, rounds_event(chosen, data.n))
     return Row(
         candidate=candidate,
-        guarantee=guarantee_of(chosen, events),
+        guarantee=data.qualified(guarantee_of(chosen, events), spec),
         bandwidth=chosen.bandwidth.value,
         events=events,
         stages=price(events, spec.delta).stages,
@@ -161,7 +161,7 @@ def _functional_row(candidate: Candidate, data: Dataset, records: Array) -> Row:
     event = GaussianRelease(sensitivity=RELEASE_SENSITIVITY, noise_scale=sigma)
     return Row(
         candidate=candidate,
-        guarantee=release_guarantee(spec, bandwidth, event),
+        guarantee=data.qualified(release_guarantee(spec, bandwidth, event), spec),
         bandwidth=bandwidth.value,
         events=(event,),
         stages=price((event,), spec.delta).stages,

@@ -22,6 +22,7 @@ from dpgrams_core.figures.style import (
     Chart,
     plain_layout,
 )
+from dpgrams_core.guarantees import bare_status
 from dpgrams_core.metrics_clusters import nearest_centres
 from dpgrams_core.results import Dataset, Release
 
@@ -219,7 +220,7 @@ def scores_table(entries: Sequence[Entry]) -> pd.DataFrame:
     rows = [
         {
             "method": entry.title,
-            "guarantee": entry.release.guarantee.status,
+            "guarantee": entry.release.guarantee.words,
             "ARI": entry.scores["ari"],
             "NMI": entry.scores["nmi"],
             "centroid MSE": entry.scores["centroid_mse"],
@@ -236,19 +237,26 @@ def who_wins(table: pd.DataFrame) -> str:
     >>> rows = [("Ours", "proven", 0.7), ("DP-k-means", "nominal", 0.5), ("k-means", "none", 0.8)]
     >>> who_wins(pd.DataFrame(rows, columns=["method", "guarantee", "ARI"]))
     'In this run Ours wins among the private ones, by 0.20 in ARI, and its guarantee is proven.'
+    >>> rows[0] = ("Ours", "proven, given the representation", 0.7)
+    >>> who_wins(pd.DataFrame(rows, columns=["method", "guarantee", "ARI"]))[-59:]
+    'ARI, and its guarantee is proven, given the representation.'
     """
     private = table[table["guarantee"] != "none"].sort_values("ARI", ascending=False, kind="stable")
     best, second = private.iloc[0], private.iloc[1]
     gap = float(best["ARI"] - second["ARI"])
     if gap < LEVEL:
-        proven = [row["method"] for _, row in private.iterrows() if row["guarantee"] == "proven"]
-        more = f"; only {proven[0]} has a proven guarantee" if len(proven) == 1 else ""
-        return f"In this run the private ones are level{more}."
+        proven = [row for _, row in private.iterrows() if _is_proven(row)]
+        only = [f"; only {row['method']} has a guarantee that is {row['guarantee']}" for row in proven]
+        return f"In this run the private ones are level{only[0] if len(only) == 1 else ''}."
     text = f"In this run {best['method']} wins among the private ones, by {max(gap, 0.01):.2f} in ARI"
-    if best["guarantee"] == "proven":
-        return f"{text}, and its guarantee is proven."
-    other = f", while that of {second['method']} is proven" if second["guarantee"] == "proven" else ""
+    if _is_proven(best):
+        return f"{text}, and its guarantee is {best['guarantee']}."
+    other = f", while that of {second['method']} is {second['guarantee']}" if _is_proven(second) else ""
     return f"{text}, but its guarantee is only {best['guarantee']}{other}."
+
+
+def _is_proven(row: pd.Series) -> bool:
+    return bare_status(row["guarantee"]) == "proven"
 
 
 def _places(points: Array, name: str, mark: dict, labels: Sequence[str]) -> go.Scatter:

@@ -45,5 +45,4 @@ def dp_grams_c(data: Dataset, spec: DPGramsCSpec, noise: Noise) -> Release:
         release,
         method="dp_grams_c",
         spec=replace(spec, **{**filled, "candidates": spec.candidates}),
-        guarantee=replace(release.guarantee, caveats=(*release.guarantee.caveats, *data.representation_caveats)),
     )

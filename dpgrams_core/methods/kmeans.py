@@ -120,7 +120,7 @@ def dp_kmeans(data: Dataset, spec: DPKMeansSpec, noise: Noise) -> Release:
         modes=centres,
         spec=replace(spec, n_clusters=count),
         events=(),
-        guarantee=_library_guarantee(spec.epsilon, budget, data),
+        guarantee=_library_guarantee(spec.epsilon, budget),
         door=noise.door,
         _diagnostics=Diagnostics(outside_box=outside_box(data)),
     )
@@ -136,7 +136,7 @@ def known_clusters(data: Dataset, wish: int | None) -> int:
     return count
 
 
-def _library_guarantee(epsilon: float, budget: LibraryBudget, data: Dataset) -> Guarantee:
+def _library_guarantee(epsilon: float, budget: LibraryBudget) -> Guarantee:
     return Guarantee(
         epsilon=epsilon,
         delta=0.0,
@@ -151,7 +151,6 @@ def _library_guarantee(epsilon: float, budget: LibraryBudget, data: Dataset) -> 
             f"one record is added or removed (the library swaps two shares of ε), and at most "
             f"{budget.replace_one:.3g} when one is replaced, as all other methods here count it.",
             "Its noise is drawn in floating point, which no proof covers.",
-            *data.representation_caveats,
         ),
     )
 

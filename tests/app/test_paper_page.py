@@ -21,7 +21,7 @@ from dpgrams_core.methods import METHODS
 from dpgrams_core.paper import ONE_RUN, PAPER_TABLES
 from dpgrams_core.shipped import ship, shipped, shipped_file
 from pages._ui import cluster_controls, controls, regression_controls
-from pages._ui.frame import STATUS_WORDS
+from pages._ui.frame import status_words
 from pages._ui.paper_links import ELSEWHERE, curve_link, index
 from pages._ui.paper_words import FRESH_DRAWS, PARTS, PRINTED, SPACE, UNPROVEN, WORDS, experiment_of, part_of
 from pages._ui.state import text_of
@@ -137,7 +137,7 @@ def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
     head, rows = body.split("</thead>")
     assert rows.count("<tr") == 20
     for words in ("proven", "nominal", "as published", "none"):
-        assert STATUS_WORDS[words] in head
+        assert status_words(words) in head
     assert "20 runs" in head  # printed
     assert "2 runs" in head  # ours
     assert "<span>0.738</span><small>± 0.1</small>" in rows  # 0.7375 with 0.0978
