@@ -19,7 +19,7 @@ from dpgrams_core.methods.functional import modes_of, release_surface
 from dpgrams_core.methods.likely_places import likely_places
 from dpgrams_core.methods.released import sized
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.specs import FunctionalSpec
 from dpgrams_core.specs_clusters import FunctionalCSpec
@@ -43,6 +43,7 @@ def functional_c(data: Dataset, spec: FunctionalCSpec, noise: Noise) -> Release:
 
 def bare_release(data: Dataset, spec: FunctionalCSpec, noise: Noise) -> Release:
     """The part that reads the records: the noisy surface or sketch, and no centre read off it yet."""
+    refuse_private(data, noise.door)
     try:
         bare = release_surface(data, _inner(spec), noise)
     except SpecError as error:

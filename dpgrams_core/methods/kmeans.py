@@ -12,7 +12,7 @@ import numpy as np
 from dpgrams_core.errors import SpecError
 from dpgrams_core.methods.released import outside_box
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.specs_clusters import DPKMeansSpec, KMeansSpec
 
 Array = np.ndarray
@@ -24,6 +24,7 @@ MAX_ROUNDS, MIN_ROUNDS = 7, 2
 
 def kmeans(data: Dataset, spec: KMeansSpec, noise: Noise) -> Release:
     """k-means by scikit-learn (Lloyd, k-means++, the best of ``n_init`` seeded starts); no privacy at all."""
+    refuse_private(data)
     from sklearn.cluster import KMeans  # here, since it takes a second to load
 
     count = known_clusters(data, spec.n_clusters)
@@ -103,6 +104,7 @@ def dp_kmeans(data: Dataset, spec: DPKMeansSpec, noise: Noise) -> Release:
     middle of the box: the library prices a sum by the width of its bounds, and a record may add more than that to a
     sum when the bounds are far from 0.
     """
+    refuse_private(data, noise.door)
     count = known_clusters(data, spec.n_clusters)
     budget = library_budget(spec.epsilon, clusters=count, n=data.n, d=data.dimension)
     model_class, accountant = _diffprivlib()

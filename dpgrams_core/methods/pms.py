@@ -10,7 +10,7 @@ import numpy as np
 from dpgrams_core.bandwidths import BandwidthFacts, choose_bandwidth
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Guarantee, Release
+from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs_baselines import PMSSpec
 
 Array = np.ndarray
@@ -187,6 +187,7 @@ def _bandwidth(data: Dataset, spec: PMSSpec) -> float:
 
 def pms(data: Dataset, spec: PMSSpec, noise: Noise) -> Release:
     """Partial mean shift from every record: curve rows (X_i, end point of record i), sorted by x; no privacy at all."""
+    refuse_private(data)
     x, y = usable_records(data)
     if data.n > MAX_RECORDS:
         raise DataError(f"Partial mean shift looks at all pairs of records and takes at most {MAX_RECORDS} of them.")

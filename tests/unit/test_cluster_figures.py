@@ -205,7 +205,7 @@ GIVEN = "proven, given the representation"
         (
             ("Ours", GIVEN, 0.601),
             ("Theirs", "nominal", 0.6),
-            "has a guarantee that is proven, given the representation.",
+            "only Ours has a guarantee that is proven, given",
         ),
     ],
 )
