@@ -159,6 +159,7 @@ def _first_fixed_point(weights: Array, y: Array, h_y: float, start: Array, nodes
 
 def usable_records(data: Dataset) -> tuple[Array, Array]:
     """Predictors and responses of regression data, sorted by predictor, or a DataError that says what is wrong."""
+    refuse_private(data)
     x, y = data.x, data.y
     if data.n < MIN_RECORDS:
         raise DataError(f"A regression needs at least {MIN_RECORDS} records, and there are {data.n}.")
