@@ -74,7 +74,7 @@ def test_it_runs_and_says_who_wins(page):
         assert words in text
     for words in (
         "Is the guarantee real?",
-        "Proven: replacing one record",
+        "Proven, given the representation: replacing one record",
         "the guarantee takes it as public",  # scaling and components are not paid for
         "These labels of records are evaluation, never a release",
         "One run of each method on the same records",
