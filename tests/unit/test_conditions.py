@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.refit import refit_times
-from dpgrams_core import DATASETS, DataError, PrivacyLeakWarning, load_dataset, load_table, run, sweep
+from dpgrams_core import DATASETS, DataError, PrivacyLeakWarning, audit, load_dataset, load_table, run, sweep
 from dpgrams_core.__main__ import main
 from dpgrams_core.cells import CellResult, run_cell
 from dpgrams_core.datasets import PICKED_CLIPS, datasets_of
@@ -100,6 +100,14 @@ def test_columns_that_nothing_was_fitted_to_have_no_condition(seed, table):
     assert quote("functional_c", own, epsilon=1.0, n_clusters=2).guarantee.words == "proven"
     without = run("kmeans", load_dataset("blobs", n=100), seed=0).guarantee
     assert (without.words, without.condition, without.caveats) == ("none", None, ())
+
+
+def test_an_audit_of_fitted_columns_says_what_the_claim_rests_on():
+    one = load_dataset("blobs", n=60)
+    other = replace(one, points=np.concatenate([-one.points[:1], one.points[1:]]))
+    result = audit("functional_c", pair=(one, other), trials=40, n_clusters=4)
+    assert result.claimed_status == GIVEN
+    assert audit("functional", trials=40, n=50).claimed_status == "proven"
 
 
 def test_fitted_columns_of_another_kind_of_data_are_no_way_around(seed):
