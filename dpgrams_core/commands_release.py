@@ -13,6 +13,7 @@ from typing import Any
 from dpgrams_core.datasets.table_reader import Limits, Table, read_table
 from dpgrams_core.datasets.upload import OwnData, load_table, picked_names
 from dpgrams_core.errors import SpecError
+from dpgrams_core.guarantees import guarantee_fields
 from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.composition import exact_amount
@@ -221,7 +222,7 @@ def _text(shown: Shown, ledger: Ledger) -> str:
     lines += ["  " + "  ".join(f"{value:12.6g}" for value in row) for row in record.rows] or ["  none"]
     box = zip(record.columns, record.box, strict=True)
     lines += ["", "box: " + ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in box)]
-    lines += ["", f"guarantee: {guarantee.status}"]
+    lines += ["", f"guarantee: {guarantee.words}"]
     lines.append(f"  epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, neighbours: {guarantee.neighbours}")
     lines += ["  " + text for text in (guarantee.statement, *guarantee.caveats, *shown.statements)]
     lines += ["", f"ledger: charge {charge.id} of epsilon {charge.epsilon:g}, delta {charge.delta:g}"]
@@ -241,7 +242,7 @@ def _fields(shown: Shown, ledger: Ledger) -> dict[str, Any]:
         "columns": record.columns,
         "box": dict(zip(record.columns, record.box, strict=True)),
         "curve" if record.what == "curve" else "modes": record.rows,
-        "guarantee": dataclasses.asdict(record.guarantee),
+        "guarantee": guarantee_fields(record.guarantee),
         "statements": shown.statements,
         "ledger": {
             "charge": shown.charge.id,

@@ -205,7 +205,7 @@ def _counts(question: Question, result: CellResult) -> Counts:
         runs=result.ended,
         failures=len(result.failures),
         reason=result.failures[0] if result.failures else "",
-        guarantee=result.status,
+        guarantee=result.words,
     )
 
 

@@ -121,7 +121,7 @@ def release(
         status=offer.guarantee.ledger_status,
         description=METHODS[method].title + columns,
     )
-    if offer.guarantee.status == "proven":
+    if offer.guarantee.words == "proven":
         drawn = draw(method, data, **options)
     else:
         with warnings.catch_warnings():  # refused above unless it was accepted
@@ -155,7 +155,7 @@ def _finished(ledger: Ledger, charge: Charge, pack: Callable[[], bytes], keep: b
 def _check_paid(result: Release, offer: Quote) -> None:
     """What ran must be what was priced; otherwise it is withheld, and its charge stays."""
     got, promised = (
-        (item.epsilon, item.delta, item.status, item.neighbours) for item in (result.guarantee, offer.guarantee)
+        (item.epsilon, item.delta, item.words, item.neighbours) for item in (result.guarantee, offer.guarantee)
     )
     if got != promised or (offer.events and result.events != offer.events):
         raise RuntimeError("what ran is not what was charged; this is a bug, and the result is withheld")

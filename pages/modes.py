@@ -98,7 +98,7 @@ def answer(data: Dataset, release: Release, baseline: Release) -> str:
 
 def verdict(data: Dataset, release: Release, title: str) -> str:
     """What one of two methods found, how well, and with which guarantee."""
-    status, name = release.guarantee.status, f'<b class="private">{title}</b>'
+    status, name = release.guarantee.words, f'<b class="private">{title}</b>'
     if len(release.modes) == 0:
         return f"{name} reports <b>no mode</b>: nothing stands above its noise; <b>{status}</b>."
     scores = score(release, data)

@@ -87,7 +87,7 @@ def run_chunk(chunk: Chunk) -> ChunkResult:
             seed = derived_seed(game.seed, "audit", game.method.name, game.pair.name, data.n, chunk.world, number)
             release = play(data, game.spec, SimulationNoise(seed))
             found = statistics.of(release)
-            names, status = tuple(found), release.guarantee.status
+            names, status = tuple(found), data.qualified(release.guarantee, game.spec).words
             rows.append(list(found.values()))
     return ChunkResult(names, np.nan_to_num(np.array(rows)), status)
 

@@ -13,7 +13,7 @@ from dpgrams_core.density import density_and_gradient
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.merging import group_means, merge, radius_groups, weighted_ward_groups
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.specs import MeanShiftSpec
 
 Array = np.ndarray
@@ -137,6 +137,7 @@ def fast_mean_shift(points: Array, h: float, starts: Array) -> tuple[Array, Arra
 
 def mean_shift(data: Dataset, spec: MeanShiftSpec, noise: Noise) -> Release:
     """Mean shift from every data point, merged; no privacy at all."""
+    refuse_private(data)
     facts = BandwidthFacts(
         n=data.n, d=data.dimension, box=data.box, epsilon=math.inf, beta=spec.beta, points=data.points
     )

@@ -39,7 +39,7 @@ from dpgrams_core.methods.linear_rounds import clip_and_floor, densities, joint_
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.events import Event, GaussianRounds, SubsampledGaussianRounds
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.specs_regression import DPPMSSpec
 
 Array = np.ndarray
@@ -158,6 +158,7 @@ def dp_pms(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
     -----
     Cost O(k (batch_size n_steps + n candidates)) time, and k^3 n_steps for the correlated noise.
     """
+    refuse_private(data, noise.door)
     chosen = plan(spec, data)
     refuse_a_grid_beside_the_data(chosen, data)
     events = (chosen.windows.event(chosen.epsilon_init), rounds_event(chosen))

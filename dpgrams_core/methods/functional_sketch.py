@@ -40,7 +40,7 @@ from dpgrams_core.methods.released import outside_box, proven_release
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Release
+from dpgrams_core.results import Dataset, Diagnostics, Release, refuse_private
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.specs import FunctionalSpec
 
@@ -87,6 +87,7 @@ def release_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwidth:
     -----
     Cost O(n b) for the b = 32 blocks of 32 vertices at most, one pass over the records.
     """
+    refuse_private(data, noise.door)
     h = bandwidth.value
     check_resolution(data.box, h)
     sigma = SKETCH_SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)

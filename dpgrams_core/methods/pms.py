@@ -10,7 +10,7 @@ import numpy as np
 from dpgrams_core.bandwidths import BandwidthFacts, choose_bandwidth
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Guarantee, Release
+from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs_baselines import PMSSpec
 
 Array = np.ndarray
@@ -159,6 +159,7 @@ def _first_fixed_point(weights: Array, y: Array, h_y: float, start: Array, nodes
 
 def usable_records(data: Dataset) -> tuple[Array, Array]:
     """Predictors and responses of regression data, sorted by predictor, or a DataError that says what is wrong."""
+    refuse_private(data)
     x, y = data.x, data.y
     if data.n < MIN_RECORDS:
         raise DataError(f"A regression needs at least {MIN_RECORDS} records, and there are {data.n}.")
@@ -187,6 +188,7 @@ def _bandwidth(data: Dataset, spec: PMSSpec) -> float:
 
 def pms(data: Dataset, spec: PMSSpec, noise: Noise) -> Release:
     """Partial mean shift from every record: curve rows (X_i, end point of record i), sorted by x; no privacy at all."""
+    refuse_private(data)
     x, y = usable_records(data)
     if data.n > MAX_RECORDS:
         raise DataError(f"Partial mean shift looks at all pairs of records and takes at most {MAX_RECORDS} of them.")

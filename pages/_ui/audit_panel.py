@@ -246,7 +246,7 @@ def _pictures(found: list[Record]) -> None:
         show.chart(worlds_chart(results[-1]), "audit_worlds")
     shown = picture.table.assign(
         **{name: picture.table[name].map(short) for name in ("lower bound", "upper end (these tests)")},
-        status=picture.table["status"].map(frame.STATUS_WORDS),
+        status=picture.table["status"].map(frame.status_words),
     )
     st.dataframe(shown, hide_index=True, width="stretch")
     exports.chart_files(picture, "audits", "Claimed ε against what was shown")

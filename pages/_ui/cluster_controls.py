@@ -124,7 +124,7 @@ def cluster_controls() -> ClusterSettings:
         new_noise_button()
         with st.expander("More settings", key="more_settings"):
             if method == "dp_grams_c":
-                options |= _more(group)
+                options |= _more(group, DATASETS[dataset].condition)
             seed, data_seed = seeds(group)
     group.switch("curve")
     group._start("clu_measure", "ari", state.one_of_these(list(MEASURES)))

@@ -19,7 +19,7 @@ from dpgrams_core.readings import agreement, released_clusters
 from dpgrams_core.releasing import Quote, quote, refuse_unproven
 from pages._ui import state
 from pages._ui.controls import DELTAS, EPSILONS, FACTORS, written
-from pages._ui.frame import STATUS_COLOURS, STATUS_WORDS
+from pages._ui.frame import badge
 from pages._ui.my_data_state import Own, Request, Sale, plain
 
 TRIALS = 3
@@ -141,8 +141,7 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
     label = f"Release (spends ε = {short(offer.epsilon)}, δ = {written(offer.delta)})"
     with st.container(horizontal=True, vertical_alignment="center", key="own_release"):
         pressed = st.button(label, key=ticket, type="primary", icon=":material/lock_open_right:", disabled=not room)
-        status = offer.guarantee.status
-        st.badge(STATUS_WORDS[status], color=STATUS_COLOURS[status])
+        badge(offer.guarantee)
     st.caption(
         f"{METHODS[plan.method].title}. The charge is written to the ledger first; then the noise is drawn, once."
     )

@@ -11,8 +11,8 @@ import streamlit as st
 
 from dpgrams_core import DATASETS
 from dpgrams_core.cells import Cell, CellResult
+from dpgrams_core.datasets import PICKED_CLIPS
 from dpgrams_core.errors import DataError, SpecError
-from dpgrams_core.experiments import PICKED
 from dpgrams_core.figures import (
     LAB_MEASURES,
     Chart,
@@ -98,11 +98,12 @@ def as_listed(cells: Sequence[Cell], settings: LabSettings) -> list[Cell]:
 def picked_clip(cells: Sequence[Cell]) -> str:
     """What is said of DP-GRAMS-C on real data; "" where it is not among the cells."""
     clips = {dict(cell.options).get("clip_multiplier") for cell in cells if cell.method == "dp_grams_c"}
-    if cells[0].dataset not in PICKED or PICKED[cells[0].dataset] not in clips:
+    picked = PICKED_CLIPS.get(cells[0].dataset)
+    if picked is None or picked not in clips:
         return ""
     return (
-        f" DP-GRAMS-C has the clip multiplier {PICKED[cells[0].dataset]:g}, as in the tables of the Paper page: the "
-        "best at ε = 1, read off the records."
+        f" DP-GRAMS-C has the clip multiplier {picked:g}, as in the tables of the Paper page: the best at ε = 1, "
+        "picked on the records, so its ε is nominal whatever its noise."
     )
 
 
@@ -210,7 +211,7 @@ def number(value: float, spread: float) -> str:
 def named(cost: Cost) -> str:
     """A method and the status of its guarantee."""
     article = "the " if cost.title == "Functional release" else ""
-    return f"{article}{in_a_text(cost.title)} ({frame.STATUS_WORDS[cost.status]})"
+    return f"{article}{in_a_text(cost.title)} ({frame.status_words(cost.status)})"
 
 
 def panels(

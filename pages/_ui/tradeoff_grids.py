@@ -12,10 +12,9 @@ import numpy as np
 from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.cells import Cell, run_cell
 from dpgrams_core.checks import whole
-from dpgrams_core.datasets import MIN_N
+from dpgrams_core.datasets import MIN_N, PICKED_CLIPS
 from dpgrams_core.datasets.released_twins import TwinName
 from dpgrams_core.errors import SpecError
-from dpgrams_core.experiments import PICKED
 from dpgrams_core.figures import same_records
 from dpgrams_core.figures.tradeoff import method_title
 from dpgrams_core.metrics_regression import evaluation_grid
@@ -116,8 +115,8 @@ class LabSettings:
             options["n_modes"] = len(DATASETS[self.dataset].true_modes)  # type: ignore[arg-type]
         elif self.kind == "clusters" and (self.known or arm.method in ("kmeans", "dp_kmeans")):
             options["n_clusters"] = class_count(self.dataset)
-        if arm.method == "dp_grams_c" and self.dataset in PICKED:
-            options["clip_multiplier"] = PICKED[self.dataset]  # that of the paper's tables as we recompute them
+        if arm.method == "dp_grams_c" and self.dataset in PICKED_CLIPS:
+            options["clip_multiplier"] = PICKED_CLIPS[self.dataset]  # that of the paper's tables as we recompute them
         return options
 
     def sizes_by_runs(self, arm: Arm, sizes: Sequence[int]) -> dict[int, list[int]]:

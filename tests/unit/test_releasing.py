@@ -128,7 +128,8 @@ class TestPrice:
         many = square(METHODS[method].kind, rng.uniform(-4, 4, (20_000, 2)))
         few = replace(many, points=many.points[: quoting.FEW])
         bare = METHODS[method].bare
-        surfaces = [bare(data, METHODS[method].spec(epsilon=0.5), SimulationNoise(0)).surface for data in (many, few)]
+        spec = METHODS[method].spec(epsilon=0.5)
+        surfaces = [bare(replace(data, private=False), spec, SimulationNoise(0)).surface for data in (many, few)]
         narrow, wide = (surface.bandwidth for surface in surfaces)
         assert narrow < 0.8 * wide
         most = (surfaces[0].box[0, 1] - surfaces[0].box[0, 0]) / (SPACING * MAX_COEFFICIENTS**0.5)

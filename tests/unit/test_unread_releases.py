@@ -72,7 +72,7 @@ def test_every_method_with_a_bare_part_is_tried():
 @pytest.mark.parametrize(("method", "columns", "options"), READ)
 class TestEveryMethod:
     def test_reading_what_was_drawn_is_the_whole_method(self, method, columns, options, make, noise):
-        data, spec = make(method, columns), METHODS[method].spec(**options)
+        data, spec = replace(make(method, columns), private=False), METHODS[method].spec(**options)
         copies = [type(noise)(7), type(noise)(7)]
         whole = METHODS[method].function(data, spec, copies[0])
         bare = METHODS[method].bare(data, spec, copies[1])
