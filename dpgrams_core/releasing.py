@@ -97,7 +97,7 @@ def release(
     >>> import tempfile, pathlib
     >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite3")
+    >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite3", marks=folder.name)
     >>> data = Dataset(name="mine", kind="modes", points=np.zeros((500, 2)), box=[(-4, 4)] * 2, private=True)
     >>> paid = release("functional", data, ledger, epsilon=0.5)
     >>> paid.release.door, paid.charge.epsilon, ledger.totals(paid.charge.account).basic_epsilon, paid.kept

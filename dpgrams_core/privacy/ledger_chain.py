@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpgrams_core.errors import BudgetError
+from dpgrams_core.privacy.ledger_caps import check_amounts
 
 Value = str | int | None | bytes
 Row = Mapping[str, Value]
@@ -126,6 +127,12 @@ def entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
     return (Entry(*row) for row in rows)
 
 
+def last_rows(connection: sqlite3.Connection, kind: str) -> dict[Any, str]:
+    """The rows of a kind as they were sealed last, each by its name."""
+    found = connection.execute("SELECT row FROM chain WHERE kind = ? ORDER BY number", (kind,)).fetchall()
+    return {tuple(json.loads(text)[column] for column in KINDS[kind].name): text for (text,) in found}
+
+
 def checked_entries(key: bytes, found: Iterable[Entry]) -> Iterator[Entry]:
     """The same entries, each once its mark fits; the first that does not is a ``BudgetError``."""
     number, before = 0, START
@@ -159,6 +166,7 @@ def check_chain(connection: sqlite3.Connection, key: bytes, *, contents: bool = 
         number, before = entry.number, entry.mark
         known = KINDS[entry.kind]
         row = json.loads(entry.row)
+        check_amounts(row)
         name = tuple(row[column] for column in known.name)
         if name in chained[entry.kind] and not known.replaced:
             raise damaged(f"entry {number} of its chain repeats an earlier one")
