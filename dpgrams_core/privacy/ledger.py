@@ -49,6 +49,7 @@ from dpgrams_core.privacy.ledger_file import (
     version_of,
 )
 from dpgrams_core.privacy.ledger_mark import BUSY, PLACE, HighWater, LedgerBusyError, Reached, marks_folder
+from dpgrams_core.privacy.ledger_restore import back_up
 from dpgrams_core.tables import safe_text
 
 BLIND_SPOT = (
@@ -159,8 +160,11 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
             own_only(self.path)
             if not self._is_ready():
                 self._make()
-            with self._reading():  # all of it is verified once in every process
-                pass
+            with self._reading() as connection:  # all of it is verified once in every process
+                behind = self.mark.reached() != Reached(*chain_end(connection), torn=False)
+            if behind:  # a crash came before the mark was written: what is shown from now on must be in it
+                with self._transaction():
+                    pass
         except (OSError, RuntimeError, sqlite3.Error):  # RuntimeError: there is no home folder
             raise BudgetError(
                 "The ledger could not be opened, so nothing can be released. Check its place (DPGRAMS_LEDGER) and that "
@@ -336,6 +340,11 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
             writer.writerow(safe)
         return text.getvalue()
 
+    def back_up(self, target: str | os.PathLike[str]) -> int:
+        """Copy the ledger and its key to another place, as they are at one moment; how many entries the copy holds."""
+        with self._reading() as connection:
+            return back_up(connection, self.path, Path(target).expanduser())
+
     def _connection(self) -> sqlite3.Connection:
         place = self.path.absolute().as_uri() + "?mode=rw"  # a file that is gone is not made again, empty
         connection = sqlite3.connect(place, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
@@ -350,7 +359,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         try:
             with closing(self._connection()) as connection:
                 yield connection
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the names in a damaged file may be no text
             raise _unusable(error) from None
 
     @contextmanager
@@ -447,7 +456,7 @@ def _state(path: Path) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
-def _unusable(error: sqlite3.DatabaseError | None = None) -> BudgetError:
+def _unusable(error: Exception | None = None) -> BudgetError:
     if error is not None and ("locked" in str(error) or "busy" in str(error)):
         return LedgerBusyError(BUSY)
     return BudgetError(

@@ -49,27 +49,32 @@ CLOSED = (
 _AMOUNT_COLUMNS = {"epsilon": False, "delta": True, "cap_epsilon": False, "cap_delta": False}
 
 
-def amount(text: object, column: str) -> Fraction:
+def amount(text: str, column: str) -> Fraction:
     """An amount as it stands in a ledger, exactly; a text that no ledger writes there is a ``BudgetError``.
 
     >>> amount("0.1", "epsilon")
     Fraction(1, 10)
     """
-    try:
-        value = float(text) if isinstance(text, str) else math.nan
-    except ValueError:
-        value = math.nan
-    most = 1.0 if column.endswith("delta") else math.inf
-    enough = value >= 0 if _AMOUNT_COLUMNS[column] else value > 0
-    if not (enough and value < most and repr(value) == text):
-        raise BudgetError("The ledger holds an amount that is none, so what was spent is not certain.")
-    return Fraction(repr(value))
+    check_amounts({column: text})
+    return Fraction(text)
 
 
 def check_amounts(row: Mapping[str, object]) -> None:
-    """Refuse a row of a ledger with an amount that is none."""
-    for column in _AMOUNT_COLUMNS.keys() & row.keys():
-        amount(row[column], column)
+    """Refuse a row of a ledger with an amount that is none: not finite, below 0, or not written as a ledger writes."""
+    for column, zero in _AMOUNT_COLUMNS.items():
+        if column not in row:
+            continue
+        text = row[column]
+        try:
+            value = float(text) if isinstance(text, str) else math.nan
+        except ValueError:
+            value = math.nan
+        most = 1.0 if column.endswith("delta") else math.inf
+        if not ((value > 0 or (zero and value == 0)) and value < most and repr(value) == text):
+            raise BudgetError(
+                "The ledger holds an amount that is none, so what was spent is not certain, and nothing is released. "
+                "The command ledger restore builds it again."
+            )
 
 
 def is_closed(connection: sqlite3.Connection) -> bool:

@@ -201,7 +201,15 @@ def read_or_make_key(path: Path) -> bytes:
         finally:
             os.unlink(file.name)
         sync_folder(path.parent)
-    key = place.read_bytes()
+    return read_key(path)
+
+
+def read_key(path: Path) -> bytes:
+    """The key of a ledger that was made before."""
+    try:
+        key = key_place(path).read_bytes()
+    except FileNotFoundError:
+        raise BudgetError("There is no ledger at this place, or its key file is not beside it.") from None
     if not KEY_BYTES <= len(key) <= KEY_BYTES + len(_SEAL):
         raise BudgetError("The ledger's key file is damaged. Put back a copy of it.")
     return key[:KEY_BYTES]
