@@ -46,7 +46,7 @@ def set_up(connection: sqlite3.Connection, path: Path, seal: str) -> None:
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0 and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        if len(_key_place(path).read_bytes()) > KEY_BYTES:
+        if len(key_place(path).read_bytes()) > KEY_BYTES:
             raise BudgetError(
                 "The ledger's key file is there and its tables are not, so what was spent is not known. Put back a "
                 "copy of the ledger's file. Only who wants all budgets forgotten removes the key file, too."
@@ -74,7 +74,7 @@ def _make(connection: sqlite3.Connection, tables: str) -> None:
 
 def read_or_make_key(path: Path) -> bytes:
     """The ledger's key: made once, never replaced, since a new key would forget what was spent."""
-    place = _key_place(path)
+    place = key_place(path)
     if not place.exists():
         # The key is made before the ledger has content, so a look at it *after* that decides: another process may just
         # have made both.
@@ -105,7 +105,7 @@ def mark_key(path: Path) -> None:
 
     The key itself is not written again, and several processes may write the same byte to the same place.
     """
-    place = _key_place(path)
+    place = key_place(path)
     if place.stat().st_size > KEY_BYTES:
         return
     handle = os.open(place, os.O_WRONLY)
@@ -116,7 +116,8 @@ def mark_key(path: Path) -> None:
         os.close(handle)
 
 
-def _key_place(path: Path) -> Path:
+def key_place(path: Path) -> Path:
+    """Where the key of the ledger at a path is."""
     return path.with_name(path.name + ".key")
 
 
