@@ -149,8 +149,8 @@ class KnownHosts:
 class SelfReport:
     """What the server says about itself: when the ledger cannot be written, and not how much its visitors use it.
 
-    A page asks the health route whether the server is there before it connects.  It goes on without the ledger, and says
-    itself what is wrong where it needs one, so a page of ours hears of the server only.
+    A page asks the health route whether the server is there before it connects.  It goes on without the ledger, and
+    says itself what is wrong where it needs one, so a page of ours hears of the server only.
     """
 
     def __init__(self, app: ASGIApp, ledger: Path) -> None:
