@@ -10,6 +10,7 @@ import asyncio
 import base64
 import hashlib
 import logging
+import math
 import re
 import time
 import traceback
@@ -228,7 +229,13 @@ def _kind_of(data: bytes | None) -> str | None:
     operation = message.backend_operation_request.WhichOneof("payload")
     if kind not in WANTED_MESSAGES or (kind == "backend_operation_request" and operation not in WANTED_OPERATIONS):
         return ""
-    return kind
+    return kind if _has_finite_numbers(message) else ""
+
+
+def _has_finite_numbers(message: BackMsg) -> bool:
+    """No control of a page gives any other, and Streamlit makes whole numbers of them."""
+    states = message.rerun_script.widget_states.widgets
+    return all(math.isfinite(n) for state in states for n in (state.double_value, *state.double_array_value.data))
 
 
 def say_it_failed(error: Exception) -> bool:  # noqa: ARG001  # its words may quote a record; the log has its line

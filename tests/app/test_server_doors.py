@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import http.client
+import math
 import re
 import sqlite3
 import time
 import urllib.request
+from collections.abc import Iterable
 from contextlib import closing, contextmanager
 from urllib.error import HTTPError
+from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import InvalidStatus
 
 from dpgrams_core.privacy.ledger import Ledger
 from pages._ui import server as doors
+from pages._ui.tradeoff_grids import ARMS
 from tests.served import ROOT, Visitor, running_server
 
 ROUTES = ("/", "/modes", "/_stcore/health", "/_stcore/host-config", "/media/x.png", "/favicon.png", "/static/x.js")
 STRANGERS = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "0.0.0.0", "127.0.0.2")
 NO_HOSTS = ("a@localhost", "localhost/x", "localhost:port", "")
+# Each page with its quickest settings.
+QUICK = {
+    "modes": {"n": "50", "curve": "off", "runs": "off", "landscape": "off"},
+    "regression": {"reg_n": "50", "curve": "off"},
+    "clusters": {"clu_n_blobs": "50", "curve": "off"},
+    "tradeoff": {arm.key: "off" for arm in ARMS["modes"]},
+    "guarantee": {"n": "50", "measure": "off", "accountants": "off"},
+    "paper": {},
+    "my_data": {},
+}
 OTHER_HOSTS = ("--server.address", "0.0.0.0", "--server.allowedHosts", "127.0.0.1", "--server.allowedHosts")
 OTHER_HOSTS += ("*.school.example",)
 OTHER_FRAME = {"DPGRAMS_FRAME_ANCESTORS": "https://school.example"}
@@ -55,8 +72,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(folder):
-    """The dashboard itself; its log holds no failure at the end of these tests."""
-    with running_server(folder) as address:
+    """The dashboard itself."""
+    with running_server(folder, may_fail=True) as address:
         yield address
 
 
@@ -68,10 +85,8 @@ def tiny(tmp_path_factory):
     script.write_text(TINY_APP)
     (folder / ".streamlit").mkdir()
     (folder / ".streamlit" / "config.toml").write_text((ROOT / ".streamlit" / "config.toml").read_text())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.served.FAILURE", "this one may fail")
-        with running_server(folder, *OTHER_HOSTS, app=script, **OTHER_FRAME) as address:
-            yield address, folder
+    with running_server(folder, *OTHER_HOSTS, app=script, may_fail=True, **OTHER_FRAME) as address:
+        yield address, folder
 
 
 def answered(address, route="/", host=None, **headers):
@@ -196,6 +211,67 @@ def test_what_nobody_foresaw_is_a_sentence_and_one_line_of_the_log_without_its_w
     assert "tiny_app.py:" in line
     assert "secret" not in told + written
     assert "Traceback" not in told + written
+
+
+def opened(name: str, forged: Iterable[WidgetState] = ()) -> BackMsg:
+    """A visit of a page with its quickest settings, and with values that its controls may not have."""
+    visit = BackMsg()
+    visit.rerun_script.page_name = "" if name == "modes" else name
+    visit.rerun_script.query_string = urlencode(QUICK[name])
+    visit.rerun_script.widget_states.widgets.extend(forged)
+    return visit
+
+
+def controls_of(told: list[ForwardMsg]) -> list[str]:
+    """The names of all controls that a page was told of."""
+    elements = [message.delta.new_element for message in told if message.delta.HasField("new_element")]
+    inner = [getattr(element, element.WhichOneof("type")) for element in elements if element.WhichOneof("type")]
+    return sorted({item.id for item in inner if "id" in item.DESCRIPTOR.fields_by_name and item.id})
+
+
+def forge(name: str, rng: np.random.Generator) -> WidgetState:
+    """A value that the control surely does not send, of any type."""
+    state = WidgetState(id=name)
+    kind = rng.choice([field.name for field in WidgetState.DESCRIPTOR.fields if field.name != "id"])
+    plain = {"string_value": "9" * 1000, "int_value": -(2**62), "double_value": 1e308, "bytes_value": b"\xff"}
+    plain |= {"bool_value": True, "trigger_value": True, "json_value": "{", "json_trigger_value": "[7]"}
+    if kind in plain:
+        setattr(state, kind, plain[kind])
+    else:
+        getattr(state, kind).SetInParent()
+    if kind.endswith("array_value"):
+        getattr(state, kind).data.append("no such" if kind.startswith("string") else 10**9)
+    return state
+
+
+def answer_in(text: str) -> list[str]:
+    return re.findall(r"data-testid=..answer.*", text)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_forged_values_change_nothing_for_others_and_show_no_traceback(address, folder, name, rng):
+    with Visitor(address) as honest, Visitor(address) as other:
+        before = answer_in(honest.text(opened(name)))
+        names = controls_of(other.run(opened(name)))
+        assert len(names) >= 2
+        for share in (0.1, 1.0):
+            forged = [forge(each, rng) for each in names if rng.random() <= share] or [forge(names[0], rng)]
+            told = other.run(opened(name, forged))
+            assert not any(message.delta.new_element.HasField("exception") for message in told), forged
+            assert "Traceback" not in "".join(map(str, told)), forged
+        assert answer_in(honest.text(opened(name))) == before != []
+    assert "Traceback" not in (folder / "log.txt").read_text()
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_reaches_no_page(address, folder, number):
+    written = (folder / "log.txt").read_text()
+    with Visitor(address) as visitor:
+        told = visitor.run(opened("modes"))
+        seed = next(each for each in controls_of(told) if each.endswith("-seed"))
+        visitor.send(opened("modes", [WidgetState(id=seed, double_value=number)]))
+        assert answer_in(visitor.text(opened("modes"))) == answer_in("\n".join(map(str, told)))
+    assert (folder / "log.txt").read_text() == written
 
 
 @contextmanager
