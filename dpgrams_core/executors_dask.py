@@ -166,14 +166,15 @@ class QuietNanny(_distributed.Nanny):
         await super()._on_worker_exit(exitcode)
 
 
-def local_cluster(workers: int | None = None) -> Any:
-    """One process a core with one thread each, and no dashboard."""
+def local_cluster(workers: int | None = None, **more: Any) -> Any:
+    """One process a core with one thread each, and no dashboard; ``more`` as in Dask, such as TLS."""
     return distributed.LocalCluster(
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
         worker_class=QuietNanny,
         dashboard_address="127.0.0.1:0",  # any free port: Dask warns when its usual one is taken
         silence_logs=logging.CRITICAL,  # workers report the end of their scheduler as an error, with a traceback
+        **more,
     )
 
 

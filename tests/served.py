@@ -87,6 +87,14 @@ class Visitor:
             except ConnectionClosed as closed:
                 return closed.rcvd.code
 
+    def told_until_silence(self, seconds: float = 1.0) -> list[ForwardMsg]:
+        """What comes by itself, until nothing comes for some time."""
+        told: list[ForwardMsg] = []
+        with suppress(TimeoutError):
+            while True:
+                told.append(ForwardMsg.FromString(self.socket.recv(timeout=seconds)))
+        return told
+
     def run(self, message: BackMsg | None = None) -> list[ForwardMsg]:
         """All messages of one run of the page, which is asked for by ``message`` or by a plain rerun."""
         if message is None:
