@@ -142,7 +142,7 @@ def cluster_controls() -> ClusterSettings:
 
 def chosen_measure() -> str:
     """Which score the curve shows."""
-    return st.segmented_control(
+    picked = st.segmented_control(
         "Score on the curve",
         list(MEASURES),
         key="clu_measure",
@@ -151,6 +151,7 @@ def chosen_measure() -> str:
         help="ARI and NMI compare clusters with true classes (1: the same); centroid MSE compares centres.",
         persist_state="session",
     )
+    return picked or next(iter(MEASURES))  # no browser sends nothing here, and a visitor may
 
 
 def _release(group: _Group) -> dict[str, Any]:

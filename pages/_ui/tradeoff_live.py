@@ -11,6 +11,7 @@ from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.progress import time_words
+from dpgrams_core.settings import read_dask
 from pages._ui import frame
 from pages._ui.tradeoff_grids import is_slow
 from pages._ui.tradeoff_runs import Job, jobs, load_shipped, memory, seconds_left, sweep_steps, visitor, workers
@@ -33,9 +34,14 @@ def known_results(cells: Sequence[Cell]) -> Known:
     return {cell: kept.finished(cell) for cell in cells}
 
 
-def scheduler_address() -> str:
-    """The address of the cluster to run on, if any."""
-    return str(st.session_state.get("lab_scheduler") or "").strip()
+def scheduler_address() -> str | None:
+    """The address of the cluster that the owner of this server gave it; no visitor, link or session has a say."""
+    return read_dask().address
+
+
+def executor_words() -> str:
+    """Where the curves are computed; the address itself is nobody's business."""
+    return "Curves run on this server's Dask cluster." if scheduler_address() else "Curves run on this server."
 
 
 def live_sweep(cells: Sequence[Cell], draw: Callable[[Known], None]) -> None:
@@ -43,7 +49,7 @@ def live_sweep(cells: Sequence[Cell], draw: Callable[[Known], None]) -> None:
     if "_lab_shipped" not in st.session_state or st.session_state["_lab_shipped"] != hash(tuple(cells)):
         load_shipped(cells)
         st.session_state["_lab_shipped"] = hash(tuple(cells))
-    key = ("sweep", tuple(cells), scheduler_address())
+    key = ("sweep", tuple(cells))
     leave_all_but(key)
     _ = workers().ready  # starts them, so that they are there when a sweep is wanted
     # The first look starts the job, so that the fragment knows whether to come back, and how soon.
@@ -85,7 +91,7 @@ def _wanted(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> Job
     if old is not None and old.error:
         return None
     st.session_state[WATCHED] = key
-    steps = sweep_steps(cells, memory(), workers(), scheduler_address() or None)
+    steps = sweep_steps(cells, memory(), workers(), scheduler_address())
     return shared.ask(key, visitor(), steps, before={cell: found.ended for cell, found in known.items()})
 
 

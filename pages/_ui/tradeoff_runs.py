@@ -19,7 +19,7 @@ from typing import Any
 import streamlit as st
 
 from dpgrams_core.cells import Cell, CellResult, failure_text
-from dpgrams_core.errors import DataError
+from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import Processes
 from dpgrams_core.progress import Progress
 from dpgrams_core.sweeps import stream_partial
@@ -185,7 +185,7 @@ def sweep_steps(
     def steps() -> Iterator[None]:
         with kept.held(cells):
             if scheduler:
-                yield from _each(stream_partial(cells, "dask", scheduler=scheduler, store=kept, piece_runs=size))
+                yield from _on_cluster(stream_partial(cells, "dask", scheduler=scheduler, store=kept, piece_runs=size))
                 return
             alone_until = time.monotonic() + ALONE_SECONDS
             here = _each(stream_partial(cells, "serial", store=kept, piece_runs=size))
@@ -197,6 +197,16 @@ def sweep_steps(
                     return
 
     return steps
+
+
+def _on_cluster(results: Iterator[CellResult]) -> Iterator[None]:
+    """A step for each result; what is wrong with the cluster is said without its address."""
+    try:
+        yield from _each(results)
+    except SpecError as error:
+        if error.field != "scheduler":
+            raise
+        raise DataError(f"The Dask cluster of this server cannot be used: {error.allowed}.") from None
 
 
 def _each(results: Iterator[CellResult]) -> Iterator[None]:

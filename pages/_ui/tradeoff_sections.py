@@ -214,7 +214,7 @@ def checked(
         frame.problem(error)
         return
     if scheduler_address():
-        st.caption("The Dask scheduler is for the curves: this part runs on this machine.")
+        st.caption("The Dask cluster is for the curves: this part runs on the server itself.")
     live_result(key, streamed(make, workers()), draw, finished, words=words, by_itself=by_itself)
 
 
