@@ -22,7 +22,7 @@ from dpgrams_core.methods import METHODS, Method
 from dpgrams_core.methods.functional import choose_release_bandwidth
 from dpgrams_core.methods.functional_regression import UNIT_SQUARE
 from dpgrams_core.privacy.events import Event
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 from dpgrams_core.results import Dataset
 from dpgrams_core.specs import FunctionalSpec, make_spec
 
@@ -50,6 +50,12 @@ class _StandIn(Dataset):
     @property
     def n(self) -> int:
         return self.counted
+
+
+class _PricingNoise(SimulationNoise):
+    """Seeded noise for public points that stand where private records will: nothing that is drawn here leaves."""
+
+    door = ReleaseNoise.door
 
 
 def quote(method: str, data: Dataset, **options: Any) -> Quote:
@@ -90,7 +96,7 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
 
 def _priced(chosen: Method, spec: Any, stand_in: Dataset) -> tuple[tuple[Event, ...], Guarantee]:
     """Events and guarantee of a method on public points."""
-    done = (chosen.bare or chosen.function)(stand_in, spec, SimulationNoise(0))
+    done = (chosen.bare or chosen.function)(stand_in, spec, _PricingNoise(0))
     return done.events, done.guarantee
 
 

@@ -76,7 +76,8 @@ class Dataset:
     ``representation``, and where there are any, public points of the same columns in ``candidates`` (m, d).
     ``private=True`` marks data whose records must be protected.  No value of theirs is refused: a missing or an
     infinite one finds its place at the release door (methods/door.py).  ``picked`` are settings with the value that
-    somebody picked by looking at these very records, as in ``(("clip_multiplier", 0.1),)``: a result with it is nominal.
+    somebody picked by looking at these very records, as in ``(("clip_multiplier", 0.1),)``: a result with it is
+    nominal.
     """
 
     name: str

@@ -20,7 +20,7 @@ from dpgrams_core.datasets.file_access import do_nothing, reading
 from dpgrams_core.datasets.table_reader import Limits
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures.tradeoff_scores import cell_title, told_apart
-from pages._ui.frame import STATUS_WORDS
+from dpgrams_core.guarantees import STATUSES
 from pages._ui.holdings import HOLDINGS, this_session
 from pages._ui.uploads import MEGABYTE, OFF, read_and_let_go, settings_or_off, upload_box
 
@@ -130,7 +130,7 @@ def _is_sound(result: CellResult) -> bool:
         and cell.n >= 1
         and cell.epsilon > 0
         and 1 <= cell.runs <= MOST_RUNS
-        and result.status in STATUS_WORDS
+        and result.status in STATUSES
         and all(isinstance(value, float) and math.isfinite(value) for value in result.seconds)
         and all(isinstance(text, str) for text in result.failures)
         and bool(cell_title(cell))
