@@ -14,7 +14,7 @@ from dpgrams_core.figures import audits_chart, short, worlds_chart
 from dpgrams_core.figures.audits import CAUGHT
 from dpgrams_core.figures.style import PRIVATE
 from dpgrams_core.results import AuditResult
-from pages._ui import exports, frame, show, state
+from pages._ui import exports, frame, show, state, visitors
 from pages._ui.audit_runs import CHOICES, LESSON, OWN, Desk, Record, Wish
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -199,7 +199,8 @@ def _results(repeating: bool) -> None:
         st.caption("No audit yet. A thousand runs in each world take some seconds.")
     # Last, with the screen already complete: the next screen shows what this look finds.
     if mine.drawn:
-        mine.look()
+        with visitors.ends_without_a_visitor():
+            mine.look()
     mine.drawn = True
     if repeating and not mine.busy:
         st.rerun()  # the whole page, so that this part stops repeating itself

@@ -1,8 +1,8 @@
 """The audits of one session: what is asked for, what is under way, and what was found.
 
 The game runs in this session's own script, one look (a tenth of its runs) at a time, between two screens.
-So there is no worker to leave behind: when nobody looks, nothing runs.  Measured on two cores, worker
-processes save a fifth of the time of 2,000 runs and would be one pool for every pupil of a class.
+So there is no worker to leave behind: when nobody looks, nothing runs, and a look that is under way ends.  Measured on
+two cores, worker processes save a fifth of the time of 2,000 runs and would be one pool for every pupil of a class.
 """
 
 from __future__ import annotations
@@ -160,6 +160,9 @@ class Desk:
             self.stop()
             self.problem = error
             return
+        except BaseException:  # nobody looks any more: a game that was left in the middle cannot go on
+            self.stop()
+            raise
         self.records[-1].result = result
         if result.complete:
             self._close()

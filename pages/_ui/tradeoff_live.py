@@ -11,7 +11,7 @@ from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from dpgrams_core.cells import Cell, CellResult
 from dpgrams_core.progress import time_words
-from pages._ui import frame
+from pages._ui import frame, visitors
 from pages._ui.tradeoff_grids import is_slow
 from pages._ui.tradeoff_runs import Job, jobs, load_shipped, memory, seconds_left, sweep_steps, visitor, workers
 
@@ -86,7 +86,8 @@ def _wanted(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> Job
         return None
     st.session_state[WATCHED] = key
     steps = sweep_steps(cells, memory(), workers(), scheduler_address() or None)
-    return shared.ask(key, visitor(), steps, before={cell: found.ended for cell, found in known.items()})
+    before = {cell: found.ended for cell, found in known.items()}
+    return shared.ask(key, visitor(), steps, before, visitors.Presence(visitors.this_session()))
 
 
 def _may_run(cells: Sequence[Cell], known: Known, key: tuple[object, ...]) -> bool:
@@ -183,7 +184,7 @@ def live_result(
         if not st.session_state.get(GOING, True) or not (by_itself or st.session_state.get(AGREED) == key):
             return None
         st.session_state[WATCHED] = key
-        return shared.ask(key, visitor(), steps)
+        return shared.ask(key, visitor(), steps, present=visitors.Presence(visitors.this_session()))
 
     def area(was_running: bool) -> None:
         job, kept, last = wanted(), shared.kept.get(key), shared.look(key)
