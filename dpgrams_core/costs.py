@@ -36,7 +36,7 @@ from dpgrams_core.methods.dp_pms_plan import MOST_BINS, START_MULTIPLIER
 from dpgrams_core.methods.functional import GRID_DIMENSIONS, SENSITIVITY
 from dpgrams_core.methods.functional_c import BANDWIDTH_SCALE
 from dpgrams_core.methods.kmeans import MAX_ROUNDS
-from dpgrams_core.methods.mean_shift_c import EXACT_RECORDS, LEAST_STARTS, MOST_STEPS, PAIRS
+from dpgrams_core.methods.mean_shift_c import EXACT_RECORDS, LEAST_STARTS, MOST_STEPS, PAIRS, SPACINGS
 from dpgrams_core.methods.pms import MAX_PAIRS
 from dpgrams_core.noise_curves import CURVE_SIZES
 from dpgrams_core.privacy.calibration import gaussian_multiplier
@@ -86,16 +86,25 @@ def run_seconds(method: str, *, n: int, box: Array, **options: Any) -> float:
 
 
 def cell_seconds(cell: Cell) -> float:
-    """About how long all runs of a cell take on one core."""
+    """About how long one run of a cell takes on one core."""
     options = dict(cell.options)
     if math.isfinite(cell.epsilon):
         options["epsilon"] = cell.epsilon
-    return cell.runs * run_seconds(cell.method, n=cell.n, box=np.array(DATASETS[cell.dataset].box), **options)
+    return run_seconds(cell.method, n=cell.n, box=np.array(DATASETS[cell.dataset].box), **options)
 
 
 def cells_seconds(cells: Iterable[Cell]) -> float:
-    """About how long the runs of several cells take on one core."""
-    return sum(map(cell_seconds, cells))
+    """About how long all runs of some cells take on one core.
+
+    Cells that differ in ε and the seed only are priced at the largest ε, where a release has its finest grid.
+    """
+    alike: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in cells:
+        alike.setdefault((cell.method, cell.dataset, cell.n, cell.options), []).append(cell)
+    return sum(
+        sum(cell.runs for cell in same) * cell_seconds(max(same, key=lambda cell: cell.epsilon))
+        for same in alike.values()
+    )
 
 
 def ladder_seconds(cell: Cell) -> float:
@@ -244,7 +253,12 @@ def _mean_shift_c(spec: Any, n: int, box: Array) -> float:
     if n > EXACT_RECORDS:
         pairs = max(LEAST_STARTS * n, PAIRS) if spec.n_starts is None else n * wished
         return 0.2 * pairs * MOST_STEPS
-    h = mean_side(box) / 8 * n ** (-1 / len(box)) if spec.bandwidth is None else _public_bandwidth(spec, n, box, 1.0)
+    if spec.bandwidth is not None:
+        h = _public_bandwidth(spec, n, box, math.inf)
+    elif spec.n_clusters is None:
+        h = mean_side(box) / 8 * n ** (-1 / (len(box) + 4))
+    else:
+        h = SPACINGS * mean_side(box) / 8 * n ** (-1 / len(box))
     return _climb(n, box, h, wished)
 
 

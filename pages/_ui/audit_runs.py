@@ -16,6 +16,7 @@ import numpy as np
 from dpgrams_core import DataError, Dataset, SpecError
 from dpgrams_core.auditing import neighbour_pair, stream_audit
 from dpgrams_core.auditing.pairs import BOX
+from dpgrams_core.costs import audit_seconds
 from dpgrams_core.methods import METHODS
 from dpgrams_core.methods.broken import BROKEN_METHODS
 from dpgrams_core.results import AuditResult
@@ -66,6 +67,14 @@ class Wish:
     new: Place | None = None
     n: int | None = None
     options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """About what it costs; the broken methods are kinds of DP-GRAMS, and cost as much."""
+        chosen = CHOICES[self.choice]
+        method = chosen.method if chosen.method in METHODS else "dp_grams"
+        pair = neighbour_pair("moved_record" if self.pair == OWN else self.pair, self.n)
+        return audit_seconds(method, n=pair.first.n, box=pair.first.box, trials=self.trials)
 
     def stream(self) -> Iterator[AuditResult]:
         """The game; a wrong setting is refused here, before anything runs."""

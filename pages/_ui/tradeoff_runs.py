@@ -28,6 +28,7 @@ from pages._ui.tradeoff_memory import RunMemory, shipped_results_of
 
 MOST_KEPT = 200  # other results, such as a search for ε
 PATIENCE_SECONDS = 150  # a tab in the background asks once a minute, and then its job must not stop
+FINISH_SECONDS = 3.0  # that a run has to end in once it is stopped; else it is given up
 ALONE_SECONDS = 1.0  # a sweep that is done before needs no other process
 WARM_SECONDS = 20.0
 PIECE_RUNS, LARGE_N = 5, 20_000
@@ -49,6 +50,7 @@ class Job:
     before: Mapping[Cell, int] = field(default_factory=dict)  # the runs of each cell that were there when it started
     finished: bool = False
     stopped: bool = False
+    stopped_at: float | None = None  # when its work heard of it
     error: str = ""
 
     @property
@@ -112,7 +114,12 @@ class Jobs:
         going: Iterator[Any] = iter(())
 
         def check() -> None:
-            if job.stopped or not self._someone_waits(key):
+            """In the middle of a run: one that was told to stop may still end, if it does so soon, and is kept then."""
+            if job.stopped:
+                job.stopped_at = self._clock() if job.stopped_at is None else job.stopped_at
+                if self._clock() - job.stopped_at > FINISH_SECONDS:
+                    raise Stopped
+            elif not self._someone_waits(key):
                 raise Stopped
 
         try:
@@ -121,7 +128,8 @@ class Jobs:
                 for step in going:
                     if step is not None:
                         self._keep(key, step)
-                    check()
+                    if job.stopped or not self._someone_waits(key):
+                        raise Stopped
             job.finished = True
         except Stopped:
             job.stopped = True
