@@ -15,7 +15,7 @@ from pages._ui import exports, frame
 
 CONFIG = {"displaylogo": False, "toImageButtonOptions": {"scale": 2}}
 UNASKED_SECONDS = 10.0  # of computing that a page does by itself; above that it waits for a press
-MOST_SECONDS = 900.0  # above this not even a press starts it: one visitor must not keep the server for hours
+MOST_SECONDS = 600.0  # above this not even a press starts it: one visitor must not keep the server for hours
 MOST_PRESSED = 50
 PRESENTER_FONT = 16  # pixels: the charts are not scaled with the page's text
 

@@ -23,8 +23,8 @@ PRICE = "_lab_price"  # of the sweep on the page: its key, and the seconds of co
 # Often while the first points come; then seldom, since drawing takes time from computing.
 REFRESH_SECONDS, SLOW_REFRESH_SECONDS, MANY_CELLS = 0.7, 3.0, 300
 FAST_SECONDS = 3.0
-# What a sweep costs on one core: up to a minute it starts by itself, and more than an hour is for the command line.
-UNASKED_SECONDS, MOST_SECONDS = 60.0, 3_600.0
+# What a sweep costs on one core: up to a minute it starts by itself, and more than 45 minutes are for the command line.
+UNASKED_SECONDS, MOST_SECONDS = 60.0, 2_700.0
 FIRST_POINTS_SECONDS = 0.5  # how long a page waits for something to draw
 QUICK_RUNS, QUICK_N = 3_000, 20_000  # a sweep of at most these starts by itself
 
