@@ -207,7 +207,7 @@ def test_sweeps_ladders_and_searches_have_a_price_too(monkeypatch):
     app = opened("tradeoff", {**small, "lab_part": "sources", "lab_runs": "500", "lab_one_n_four_corners": "1000000"})
     assert button(app, "lab_start") is None
     assert any("at most 45 minutes" in item.value for item in app.warning)
-    app = opened("tradeoff", {**small, "lab_part": "needed", "lab_one_n_four_corners": "1000000"})
+    app = opened("tradeoff", {**small, "lab_part": "needed", "lab_one_n_four_corners": "1000000", "lab_percent": "99"})
     assert button(app, "lab_start") is None
     assert any("at most 45 minutes" in item.value for item in app.warning)
     time.sleep(0.2)
