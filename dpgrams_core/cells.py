@@ -20,6 +20,7 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.guarantees import full_status
 from dpgrams_core.methods import run
 from dpgrams_core.metrics import score
+from dpgrams_core.progress import checkpoint
 
 QUANTILES = (0.10, 0.25, 0.50, 0.75, 0.90)
 # What comes again with the same settings and seeds. All else, such as memory or a file that is not there, may pass.
@@ -150,6 +151,7 @@ def run_cell(cell: Cell) -> CellResult:
     if math.isfinite(cell.epsilon):
         options["epsilon"] = cell.epsilon
     for number in cell.numbers:
+        checkpoint()
         try:
             data = load_dataset(cell.dataset, n=cell.n, seed=data_seed(cell, number))
             started = time.perf_counter()

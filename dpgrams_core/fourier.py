@@ -28,6 +28,7 @@ import numpy as np
 from scipy.special import gammainccinv, ndtri
 
 from dpgrams_core.errors import SpecError
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 VERTICES = 32  # of a block
@@ -121,10 +122,12 @@ def feature_sums(points: Array, box: Array, bandwidth: float, blocks: int, chunk
     starts = range(0, len(points), chunk)
     if len(starts) < THREADED_CHUNKS:
         for start in starts:
+            checkpoint()
             total += chunk_sum(start)
     else:  # cosines take most of the time and leave Python's lock alone; the order of the sum stays the same
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for part in pool.map(chunk_sum, starts):
+                checkpoint()  # what has not begun is given up with the pool
                 total += part
     first, second = np.triu_indices(VERTICES, 1)
     sums = amplitude(blocks) * total[:, first, second].ravel()

@@ -25,6 +25,7 @@ from dpgrams_core.privacy.ledger import Account, Charge, Ledger
 from dpgrams_core.privacy.ledger_mark import LedgerBusyError
 from dpgrams_core.privacy.noise import ReleaseNoise
 from dpgrams_core.private_box import PrivateRange, plan_range, private_range
+from dpgrams_core.progress import uninterrupted
 from dpgrams_core.quoting import Quote, quote, refuse_unproven
 from dpgrams_core.results import Dataset, Release
 from dpgrams_core.settings import read_settings
@@ -73,6 +74,7 @@ def open_budget(
     return ledger.account(_opened(data, ledger, cap_epsilon, cap_delta))
 
 
+@uninterrupted()  # nothing ends it between its charge and its keeping
 def release(
     method: str, data: Dataset, ledger: Ledger, *, accept_unproven: bool = False, keep: bool = True, **options: Any
 ) -> PaidRelease:
@@ -164,6 +166,7 @@ def _check_paid(result: Release, offer: Quote) -> None:
         raise RuntimeError("what ran is not what was charged; this is a bug, and the result is withheld")
 
 
+@uninterrupted()
 def release_range(
     table: Table,
     column: str,

@@ -24,6 +24,7 @@ import numpy as np
 from dpgrams_core.archives import ReleaseFile
 from dpgrams_core.checks import box_of, positive
 from dpgrams_core.errors import DataError, SpecError
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 SPACING = 0.4  # of the bandwidth; the projection then loses less than 1e-3 of a record's kernel
@@ -93,6 +94,7 @@ def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = 20_00
     """
     total = np.zeros([len(basis.whitening) for basis in bases])
     for start in range(0, len(points), chunk):
+        checkpoint()
         block = points[start : start + chunk]
         factors = [basis.values(block[:, j]) for j, basis in enumerate(bases)]
         if len(factors) == 1:

@@ -18,6 +18,7 @@ from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import Lost, Processes, stream_tasks
 from dpgrams_core.methods import Method
 from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 LOOKS = 10  # how often a stream reports
@@ -84,6 +85,7 @@ def run_chunk(chunk: Chunk) -> ChunkResult:
     # add up in another order than the workers of another executor do.
     with threadpool_limits(1):
         for number in range(chunk.start, chunk.stop):
+            checkpoint()
             seed = derived_seed(game.seed, "audit", game.method.name, game.pair.name, data.n, chunk.world, number)
             release = play(data, game.spec, SimulationNoise(seed))
             found = statistics.of(release)

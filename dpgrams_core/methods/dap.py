@@ -11,6 +11,7 @@ from scipy.spatial import KDTree
 from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.events import ExponentialDraws
 from dpgrams_core.privacy.noise import Noise
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 MAX_CANDIDATES = 200_000
@@ -122,6 +123,7 @@ def draw_anchors(
     open_ = np.ones(len(candidates), dtype=bool)
     chosen = []
     for _ in range(draws):
+        checkpoint()
         if not open_.any():
             open_[:] = True
         pick = noise.gumbel_argmax(np.where(open_, log_weights, -math.inf))

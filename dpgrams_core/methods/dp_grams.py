@@ -17,6 +17,7 @@ from dpgrams_core.methods.linear_rounds import ascend_linear, clip_and_floor
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.events import Event, GaussianRounds, SubsampledGaussianRounds
 from dpgrams_core.privacy.noise import Noise
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.specs import DPGramsSpec
 
@@ -52,6 +53,7 @@ def ascend(
     x = starts
     path, clipped = [x], []
     for _ in range(n_steps):
+        checkpoint()
         batch = points[noise.batch(len(points), batch_size)]
         exact, share = score(batch, x)
         correlation = np.exp(-cdist(x, x) / h)

@@ -19,6 +19,7 @@ import math
 import numpy as np
 
 from dpgrams_core.privacy.noise import Noise
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 
@@ -58,6 +59,7 @@ def kernel_sums(batch: Array, at: Array, h: float) -> Array:
     values, slopes = np.zeros(k), np.zeros((k, d))
     rows = max(1, _PAIRS // (k * d))
     for start in range(0, len(batch), rows):
+        checkpoint()
         # Plain differences: the expanded square would lose digits that no noise covers.
         u = (batch[None, start : start + rows, :] - at[:, None, :]) / h
         weights = np.exp(-0.5 * np.einsum("kmd,kmd->km", u, u))
@@ -114,6 +116,7 @@ def ascend_linear(
     x, d = starts, starts.shape[1]
     path, clipped = [x], []
     for _ in range(n_steps):
+        checkpoint()
         batch = points[noise.batch(len(points), batch_size)]
         sums = noise.covered_gaussian(kernel_sums(batch, x, h), joint_covariance(x, h), process_noise)
         score, share = clip_and_floor(*densities(sums, d, h, batch_size), clip, floor)

@@ -12,6 +12,7 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.merging import group_means, merge, radius_groups, weighted_ward_groups
 from dpgrams_core.methods.baselines import fast_mean_shift
 from dpgrams_core.privacy.noise import Noise
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs_clusters import MeanShiftCSpec
 
@@ -61,6 +62,7 @@ def bounded_climb(points: Array, h: float, starts: Array, most_steps: int = MOST
     at = ((starts - middle) / h).astype(kind)
     moving = np.arange(len(at))
     for _ in range(most_steps):
+        checkpoint()
         here = at[moving]
         sums = np.zeros((len(here), with_one.shape[1]), dtype=kind)
         own = np.square(here).sum(axis=1)[:, None] / 2

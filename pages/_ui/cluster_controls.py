@@ -37,7 +37,7 @@ CURVES = {
     "mnist": ((0.05, 0.1, 0.2, 0.5, 1.0), 1, 1),
     "rnaseq": ((0.5, 1.0, 2.0, 5.0, 10.0), 3, 1),
 }
-LIVE_LIMIT = {"blobs": 5_000, "iris": 150}  # n up to which a curve starts by itself; in more columns it waits
+LIVE_LIMIT = {"blobs": 5_000, "iris": 150}  # n up to which a curve may start by itself; in more columns it waits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,10 +24,12 @@ from dpgrams_core.figures.own_data import Units
 from dpgrams_core.kept_releases import KeptRelease, read_kept
 from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.ledger import Charge, Ledger
+from dpgrams_core.progress import uninterrupted
 from dpgrams_core.recipes import ReleaseRecord, release_record
 from dpgrams_core.releasing import release, release_range
 from dpgrams_core.results import Release
 from dpgrams_core.settings import Settings, read_settings
+from pages._ui import visitors
 from pages._ui.holdings import HOLDINGS, this_session
 
 _MOST_KEPT = 24
@@ -152,7 +154,7 @@ class Own:
 
     def once(self, ticket: str, purchase: Callable[[], None]) -> None:
         """Make a purchase, unless its ticket was used: a second click on the same button buys nothing."""
-        with self._lock:
+        with self._lock, uninterrupted():  # who has left meanwhile finds it kept
             if ticket in self._tickets:
                 return
             self._tickets.add(ticket)
@@ -222,7 +224,8 @@ class Own:
     def remember(self, key: tuple[Any, ...], make: Callable[[], Any], most: int = _MOST_KEPT) -> Any:
         """A value that is made once in this session; of each sort (the key's first word) the last few are kept."""
         if key not in self._kept:
-            value = make()
+            with visitors.ends_with_the_script():
+                value = make()
             same = [other for other in list(self._kept) if other[0] == key[0]]
             for old in same[: max(0, len(same) - most + 1)]:
                 self._kept.pop(old, None)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core import DATASETS, METHODS
-from dpgrams_core.cells import Cell, run_cell
+from dpgrams_core.cells import Cell
 from dpgrams_core.checks import whole
+from dpgrams_core.costs import cells_seconds
 from dpgrams_core.datasets import MIN_N, PICKED_CLIPS
 from dpgrams_core.datasets.released_twins import TwinName
 from dpgrams_core.errors import SpecError
@@ -203,17 +204,16 @@ def lab_cells(settings: LabSettings, confirm: bool = False) -> list[Cell]:
 
 
 def _refuse_a_slip(settings: LabSettings, sizes: list[int], epsilons: list[float], total: int) -> None:
-    """A sweep that would take very long is refused with the least time it would take, until it is confirmed."""
+    """A sweep that would take very long is refused with the time that it would take, until it is confirmed."""
     seconds = 0.0
+    plan: dict[str, Any] = {"n": sizes, "epsilon": [max(epsilons)], "runs": 1, "confirm": True}
     for arm in settings.arms:
-        (one,) = plan_cells(
-            arm.method, settings.dataset, n=[min(sizes)], epsilon=[max(epsilons)], runs=1, **settings.options_of(arm)
-        )
-        seconds += sum(run_cell(one).seconds) * total / len(settings.arms)
+        one_each = plan_cells(arm.method, settings.dataset, **plan, **settings.options_of(arm))
+        seconds += cells_seconds(one_each) * len(epsilons) * settings.runs
     raise SpecError(
         "cells",
         len(settings.arms) * len(sizes) * len(epsilons),
-        f"the sweep would make {total:,} runs, at least {time_words(seconds)} on one core, so it has to be confirmed",
+        f"the sweep would make {total:,} runs, about {time_words(seconds)} on one core, so it has to be confirmed",
     )
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -26,6 +27,7 @@ from threadpoolctl import threadpool_info
 from dpgrams_core import SpecError, executors, executors_dask, sweep
 from dpgrams_core.executors import DIED, WINDOW, Lost, Processes, hidden_main, stream_tasks
 from dpgrams_core.executors_dask import local_cluster
+from dpgrams_core.progress import Stopped, stoppable
 from dpgrams_core.sweeps import plan_cells, stream_cells, stream_partial, tidy
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +62,18 @@ def work(task):
             os._exit(1)
         return "second try"
     return task * task
+
+
+@ByValue
+def endless(folder):
+    """Comes by checkpoints for a minute, and says when it began and when it came to its end."""
+    from dpgrams_core.progress import checkpoint
+
+    Path(folder, "began").touch()
+    for _ in range(6_000):
+        checkpoint()
+        time.sleep(0.01)
+    Path(folder, "ended").touch()
 
 
 @ByValue
@@ -424,3 +438,44 @@ def test_a_cluster_with_certificates_serves_those_who_have_one_of_its_own(certif
         there = sweep("mean_shift", "four_corners", executor="dask", scheduler=address, **how)
     here = sweep("mean_shift", "four_corners", **how)
     pd.testing.assert_frame_equal(there.drop(columns="seconds"), here.drop(columns="seconds"))
+
+
+@pytest.mark.parametrize("how", ["closed", "stopped"])
+def test_a_worker_leaves_a_task_that_nobody_waits_for(tmp_path, pool, how):
+    gone = threading.Event()
+
+    def check():
+        if gone.is_set():
+            raise Stopped
+
+    def read():
+        """As a job does: in a thread, until it is stopped in the middle of waiting."""
+        stream = pool.stream(endless, [tmp_path] * 2)  # both workers
+        with suppress(Stopped), stoppable(check):
+            next(stream)
+        stream.close()
+
+    reader = threading.Thread(target=read)
+    if how == "stopped":
+        reader.start()
+    else:
+        # A stream that is closed while its tasks run: one short task came back, and the others are under way.
+        stream = pool.stream(endless_or_not, [None, tmp_path, tmp_path])
+        assert next(stream)[0] is None
+    end = time.monotonic() + 30
+    while not (tmp_path / "began").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    if how == "stopped":
+        gone.set()
+        reader.join(timeout=30)
+        assert not reader.is_alive()
+    else:
+        stream.close()
+    assert sorted(pool.stream(work, range(4))) == [(number, number**2) for number in range(4)]  # the workers are free
+    assert not (tmp_path / "ended").exists()
+
+
+@ByValue
+def endless_or_not(folder):
+    return None if folder is None else endless(folder)
