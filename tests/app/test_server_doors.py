@@ -121,7 +121,7 @@ def test_hosts_that_the_server_was_told_of_are_served(address):
     for host in ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", "LOCALHOST.", "[::1]"):
         assert answered(address, host=host)[0] == 200
     with Visitor(address) as visitor:
-        assert "DP-GRAMS" in visitor.text()
+        assert "DP-GRAMS" in visitor.text(opened("modes"))
 
 
 def test_every_answer_tells_the_browser_what_it_may_do_with_it(address):
@@ -158,7 +158,6 @@ def message(**fields) -> BackMsg:
     [
         message(clear_cache=True),
         message(set_run_on_save=True),
-        message(load_git_info=True),
         message(debug_shutdown_runtime=True),
         message(operation="install_skills"),
         message(),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -37,3 +41,50 @@ def test_no_file_is_installed_that_has_another_hash():
     assert len(steps) == 2
     assert all(step.startswith("$(INSTALL) ") for step in steps)
     assert re.search(r"^INSTALL := .*--require-hashes --only-binary :all:$", text, re.MULTILINE)
+
+
+AUDIT = ROOT / ".ci" / "audit_pins.py"
+
+
+def advisory(name, package, *, versions=(), events=(), ecosystem="PyPI", **more):
+    ranges = [{"type": "ECOSYSTEM", "events": list(events)}] if events else []
+    affected = {"package": {"name": package, "ecosystem": ecosystem}, "versions": list(versions), "ranges": ranges}
+    return {"id": name, "summary": "a fault", "affected": [affected], **more}
+
+
+def audited(tmp_path, *found):
+    archive = tmp_path / "all.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for item in found:
+            file.writestr(f"{item['id']}.json", json.dumps(item))
+    done = subprocess.run([sys.executable, str(AUDIT), str(archive)], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_pin_with_a_known_fault_is_found_without_a_network(tmp_path):
+    tornado, numpy = pins("requirements.txt")["tornado"], pins("requirements.txt")["numpy"]
+    code, words = audited(
+        tmp_path,
+        advisory("listed", "Tornado", versions=["1.0", tornado], aliases=["CVE-1"]),
+        advisory("open", "numpy", events=[{"introduced": "0"}]),
+        advisory("up_to_ours", "numpy", events=[{"introduced": "1.0"}, {"last_affected": numpy}]),
+        advisory("mended", "numpy", events=[{"introduced": "0"}, {"fixed": numpy}]),
+        advisory("older", "numpy", events=[{"introduced": "0"}, {"last_affected": "1.0"}]),
+        advisory("later", "numpy", events=[{"introduced": "999"}]),
+        advisory("elsewhere", "numpy", versions=[numpy], ecosystem="npm"),
+        advisory("withdrawn", "numpy", versions=[numpy], withdrawn="2026-01-01T00:00:00Z"),
+    )
+    assert code == 1
+    assert words.splitlines() == [
+        f"numpy {numpy}: open  a fault",
+        f"numpy {numpy}: up_to_ours  a fault",
+        f"tornado {tornado}: listed CVE-1 a fault",
+    ]
+
+
+def test_pins_without_a_known_fault_and_a_file_of_nothing(tmp_path):
+    assert audited(tmp_path, advisory("older", "numpy", versions=["0.1"]))[0] == 0
+    code, words = audited(tmp_path)
+    assert code == 1
+    assert "nothing was audited" in words
