@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dpgrams_core import BudgetError
 from dpgrams_core.privacy.ledger import Ledger
@@ -53,7 +53,13 @@ class Budgets(RuleBasedStateMachine):
         self.drawn = {}  # what was paid for and drawn, exactly
         self.least = {}  # the least that was ever shown to be left
         self.backups = []
-        self.with_ledger(lambda ledger: None)
+
+    @initialize(later=st.sampled_from(ACCOUNTS))
+    def begin(self, later):
+        """From the first step on there is a backup and something to forget."""
+        self.release("one", [0.5])
+        self.back_up()
+        self.release(later, [0.5])
 
     def teardown(self):
         shutil.rmtree(self.folder)
