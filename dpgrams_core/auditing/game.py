@@ -11,7 +11,7 @@ import numpy as np
 from dpgrams_core.auditing.bounds import both_tests
 from dpgrams_core.auditing.pairs import neighbour_pair
 from dpgrams_core.auditing.trials import Game, looks_of, run_looks
-from dpgrams_core.checks import between, one_of, positive, whole
+from dpgrams_core.checks import asked_epsilon, between, one_of, whole
 from dpgrams_core.errors import SpecError
 from dpgrams_core.executors import Processes
 from dpgrams_core.methods import METHODS, Method
@@ -53,7 +53,7 @@ def plan_game(
     settings = {name: value for name, value in worlds.settings.items() if name in names} | options
     return Game(
         method=chosen,
-        spec=chosen.spec(epsilon=positive("epsilon", epsilon), delta=between("delta", delta, 0, 1), **settings),
+        spec=chosen.spec(epsilon=asked_epsilon("epsilon", epsilon), delta=between("delta", delta, 0, 1), **settings),
         pair=worlds,
         epsilon=float(epsilon),
         delta=float(delta),
