@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpgrams_core.errors import DataError
-from dpgrams_core.privacy.rounding import running_sum, whitened_axes
+from dpgrams_core.privacy.rounding import LATTICE, running_sum, whitened_axes
 
 Array = np.ndarray
 
@@ -239,8 +239,9 @@ def gaussian_measurement(size: int, scale: float) -> Any:
         scale=float(scale),
         k=power,
     )
-    for multiplier in CHECKED_MULTIPLIERS:
-        rounded = math.sqrt(size) * math.ldexp(1 / scale, power)  # rounding.py pays for this
-        if not math.isclose(measurement.map(scale / multiplier), (1 / multiplier + rounded) ** 2 / 2, rel_tol=1e-6):
-            raise RuntimeError("OpenDP states another price for this noise than we do; nothing was drawn")
+    spacing = math.ldexp(1 / scale, power)
+    # The sensitivities pay for a lattice as fine as LATTICE, and its price is the one that OpenDP states.
+    prices = [(measurement.map(scale / z), (1 / z + math.sqrt(size) * spacing) ** 2 / 2) for z in CHECKED_MULTIPLIERS]
+    if spacing > LATTICE or not all(math.isclose(*pair, rel_tol=1e-6) for pair in prices):
+        raise RuntimeError("OpenDP states another price for this noise than we do; nothing was drawn")
     return measurement
