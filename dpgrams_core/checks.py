@@ -91,3 +91,20 @@ def box_of(value: object) -> np.ndarray:
     if (box[:, 0] >= box[:, 1]).any():
         raise SpecError("box", box.tolist(), "the box is empty: each lower bound must be below its upper bound")
     return box
+
+
+def release_box(value: object) -> np.ndarray:
+    """A public box that private records can be put into: in it no formula of a method overflows or loses all digits.
+
+    It is refused by its bounds alone, which are public, before a record is looked at.
+
+    >>> release_box([(0, 100)]).tolist()
+    [[0.0, 100.0]]
+    """
+    box = box_of(value)
+    if np.abs(box).max() > LARGEST:
+        raise SpecError("box", box.tolist(), f"every bound must lie between {-LARGEST:g} and {LARGEST:g}")
+    sides = box[:, 1] - box[:, 0]
+    if (sides < np.maximum(SMALLEST, 1e-9 * np.abs(box).max(axis=1))).any():
+        raise SpecError("box", box.tolist(), "the bounds are too close together to tell numbers apart")
+    return box

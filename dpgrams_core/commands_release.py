@@ -55,7 +55,7 @@ def add_release(commands: Any, options: Sequence[str], number: Callable[[str], A
     command.add_argument("--box-epsilon", type=number, default=0.1, help="price of each estimated pair of bounds")
     command.add_argument("--box-delta", type=number, default=1e-7)
     command.add_argument("--method", choices=[name for name, item in METHODS.items() if item.private], required=True)
-    command.add_argument("--drop-missing", action="store_true", help="drop rows with a missing or infinite value")
+    command.add_argument("--drop-missing", action="store_true", help="without effect: no row is dropped")
     command.add_argument("--accept-unproven", action="store_true", help="take a guarantee that is not proven")
     command.add_argument("--ledger", help="the ledger's file (otherwise DPGRAMS_LEDGER)")
     command.add_argument(
@@ -72,6 +72,12 @@ def add_release(commands: Any, options: Sequence[str], number: Callable[[str], A
 def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> str:
     """``release``: read, price, charge, draw, and print what may be published."""
     settings = read_settings()
+    if arguments.drop_missing:
+        print(
+            "note: --drop-missing has no effect. Which rows miss a value is not public, so every row counts; the "
+            "statements say where a missing value stands.",
+            file=sys.stderr,
+        )
     columns = [name.strip() for name in arguments.columns.split(",")]
     table = read_table(arguments.file, limits=Limits.of_owner())
     names = picked_names(table, columns, arguments.response)
@@ -162,7 +168,6 @@ def loaded(
         response=arguments.response,
         box=box,
         kind="modes" if kind == "regression" else kind,
-        drop_rows_with_missing=arguments.drop_missing,
     )
 
 
@@ -203,7 +208,6 @@ def bought_bounds(
         ledger,
         epsilon=arguments.box_epsilon,
         delta=arguments.box_delta,
-        drop_rows_with_missing=arguments.drop_missing,
         keep=settings.keep,
     )
     return paid.found.low, paid.found.high

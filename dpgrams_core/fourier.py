@@ -128,7 +128,8 @@ def feature_sums(points: Array, box: Array, bandwidth: float, blocks: int, chunk
     """Sum over the records of all cosines, then all sines, (2m,): one pass over chunks of rows.
 
     Sensitivity: replacing one record changes the result by at most ``sketch_sensitivity`` in Euclidean norm, for any
-    records (see the head of this file).
+    records (see the head of this file).  A record that misses a value adds nothing, and keeps its row, so that all
+    others stay in their chunks.
 
     Notes
     -----
@@ -137,7 +138,8 @@ def feature_sums(points: Array, box: Array, bandwidth: float, blocks: int, chunk
     """
 
     def chunk_sum(start: int) -> Array:
-        wave = waves(points[start : start + chunk], box, bandwidth, blocks)
+        part = points[start : start + chunk]
+        wave = np.where(np.isnan(part).any(axis=1), 0, waves(part, box, bandwidth, blocks))
         return np.asarray(wave @ wave.conj().transpose(0, 2, 1))
 
     starts = range(0, len(points), chunk)

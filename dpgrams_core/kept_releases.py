@@ -49,7 +49,6 @@ class KeptRelease:
     release: Release
     record: ReleaseRecord
     box: Array
-    dropped_rows: int
     statements: tuple[str, ...]
 
 
@@ -74,7 +73,7 @@ class Kept:
 def pack_release(release: Release, data: Dataset) -> bytes:
     """A release of private data as one archive that needs nothing else to be shown again.
 
-    Of the data it takes n, the columns, both boxes and how many rows were dropped, all of which are public.
+    Of the data it takes n, the columns and both boxes, all of which are public.
 
     Raises
     ------
@@ -95,7 +94,6 @@ def pack_release(release: Release, data: Dataset) -> bytes:
     facts: dict[str, Any] = {
         "what": "release",
         "record": record_fields(release_record(release, data)),
-        "dropped_rows": data.dropped_rows if isinstance(data, OwnData) else 0,
         "statements": data.statements if isinstance(data, OwnData) else (),
         "surface": None,
     }
@@ -217,7 +215,6 @@ def _release(facts: dict[str, Any], arrays: dict[str, Array]) -> KeptRelease:
         release=release,
         record=record,
         box=box,
-        dropped_rows=whole("dropped_rows", facts["dropped_rows"], 0),
         statements=tuple(str(sentence) for sentence in facts["statements"]),
     )
 

@@ -7,10 +7,10 @@ ends where nothing shows; it is left out, and its budget used in round 1, where 
 Theorem.  Releasing the counts of T rounds, each with noise N(0, sigma^2) on every count, is (epsilon, delta)-DP for the
 replacement of one record when sigma = sqrt(2) z sqrt(T), z the multiplier of the analytic Gaussian mechanism.
 
-Proof.  A record is counted in one bin of a round, or in none.  Replacing it takes 1 from at most one count and adds 1
-to at most one other, so the counts move by at most sqrt(2) in Euclidean norm; they are whole numbers, so nothing is
-rounded.  The bins of round 2 depend on round 1's noisy counts only.  T such rounds are one Gaussian release with
-multiplier z (privacy/accountants.py).  Thresholds, trimming and rounding are post-processing.
+Proof.  A record is counted in one bin of a round, or in none, as one whose value is missing.  Replacing it takes 1 from
+at most one count and adds 1 to at most one other, so the counts move by at most sqrt(2) in Euclidean norm; they
+are whole numbers, so nothing is rounded.  The bins of round 2 depend on round 1's noisy counts only.  T such rounds are
+one Gaussian release with multiplier z (privacy/accountants.py).  Thresholds, trimming and rounding are post-processing.
 """
 
 from __future__ import annotations
@@ -99,18 +99,25 @@ def coarse_edges() -> Array:
 
 
 def bin_counts(values: Array, edges: Array) -> Array:
-    """How many values lie in each bin [edge, next edge); a value beyond all edges is not counted."""
-    place = np.searchsorted(edges, values, side="right")
+    """How many values lie in each bin [edge, next edge); one beyond all edges or missing (NaN) is not counted.
+
+    >>> bin_counts(np.array([0.5, 0.7, 1.5, np.nan, np.inf]), np.array([0.0, 1.0, 2.0])).tolist()
+    [2.0, 1.0]
+    """
+    place = np.searchsorted(edges, values, side="right")  # NaN is sorted behind all edges
     return np.bincount(place, minlength=len(edges) + 1)[1:-1].astype(float)
 
 
 def private_range(values: Array, plan: RangePlan, noise: Noise) -> PrivateRange:
-    """Bounds for one column of n finite numbers, (n,); most records lie inside, a far few may not.
+    """Bounds for one column of n numbers, (n,); most records lie inside, a far few may not.
+
+    Any number will do: a missing one is in no bin, and one beyond all bins, infinite or not, in the last.
 
     Raises
     ------
     DataError
-        Where no bin stands out of the noise: records spread over many powers of two. The budget is spent then.
+        Where no bin stands out of the noise: records spread over many powers of two, or missing. The budget is spent
+        then. It is the noisy counts that say so, which are released.
 
     Examples
     --------

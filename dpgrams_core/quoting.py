@@ -56,7 +56,7 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
     """The price of a release, by running the part of it that reads records on a public stand-in.
 
     The stand-in has the same n and box.  The predictors of regression data are kept for DP-PMS, which takes them as
-    public and plans by them.
+    public and plans by them, as they are at the release door (methods/door.py).
 
     Notes
     -----
@@ -76,8 +76,9 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
     spec: Any = make_spec(chosen.spec, options)
     if data.kind == "regression" and chosen.bare is None:
         points = public_points(data.box, data.n)
-        points[:, 0] = data.points[:, 0]
-        events, guarantee = _priced(chosen, spec, Dataset(name="stand-in", kind=data.kind, points=points, box=data.box))
+        points[:, 0] = chosen.admitted(data).points[:, 0]
+        stand_in = Dataset(name="stand-in", kind=data.kind, points=points, box=data.box, private=True)
+        events, guarantee = _priced(chosen, spec, stand_in)
     else:
         events, guarantee = _priced_by_size(method, spec, data.n, tuple(map(tuple, data.box.tolist())))
     epsilon, delta = guarantee.of_replacement

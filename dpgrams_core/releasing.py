@@ -168,11 +168,13 @@ def release_range(
     *,
     epsilon: float,
     delta: float = 1e-6,
-    drop_rows_with_missing: bool = False,
     keep: bool = True,
 ) -> PaidRange:
-    """Buy an estimate of one column's bounds (private_box.py), paid for in the ledger; kept as a release is."""
-    values, _ = picked_rows(table, picked_names(table, [column]), drop_rows_with_missing)
+    """Buy an estimate of one column's bounds (private_box.py), paid for in the ledger; kept as a release is.
+
+    A row with a missing value counts as a row and is in no bin.
+    """
+    values = picked_rows(table, picked_names(table, [column]))
     plan = plan_range(len(values), epsilon, delta)
     noise = ReleaseNoise()
     charge = ledger.charge(

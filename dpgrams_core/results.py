@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from dpgrams_core.checks import box_of
+from dpgrams_core.checks import box_of, release_box
 from dpgrams_core.errors import DataError
 from dpgrams_core.guarantees import STATUSES, Guarantee
 from dpgrams_core.representations import Representation
@@ -34,6 +35,26 @@ def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
     return array
 
 
+def _numbers(points: Any) -> np.ndarray:
+    """A table of doubles, read-only; what is no number is refused without repeating it: it may be private."""
+    try:
+        try:
+            with np.errstate(over="ignore"):  # what is too large for a double is infinite
+                return frozen_array(points)
+        except OverflowError:  # a whole number of any length; NumPy would refuse the table for it
+            return frozen_array(np.vectorize(_double, otypes=[float])(np.array(points, dtype=object)))
+    except (TypeError, ValueError):
+        raise DataError("The points must be a table of numbers with the same columns in every row.") from None
+
+
+def _double(number: Any) -> float:
+    """One number as NumPy reads it, but of any length."""
+    try:
+        return math.nan if number is None else float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 class ConditionalTruth(Protocol):
     """The known law of regression data: conditional modes as tables (len(x), most), padded with NaN."""
 
@@ -52,7 +73,8 @@ class Dataset:
     the first column, which is public, and the response in the second; ``truth`` is their conditional law.
     Clustering data have their true classes in ``labels``, the way back to their original columns in
     ``representation``, and where there are any, public points of the same columns in ``candidates`` (m, d).
-    ``private=True`` marks data whose records must be protected.
+    ``private=True`` marks data whose records must be protected.  No value of theirs is refused: a missing or an
+    infinite one finds its place at the release door (methods/door.py).
     """
 
     name: str
@@ -67,13 +89,13 @@ class Dataset:
     candidates: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        points = frozen_array(self.points)
+        points = _numbers(self.points)
         if points.ndim != 2 or points.shape[0] < 1 or points.shape[1] < 1:
             raise DataError("The points must be a table with at least one row and one column.")
-        if not np.isfinite(points).all():
+        if not self.private and not np.isfinite(points).all():
             raise DataError("The points hold missing or infinite values; drop those rows first.")
         object.__setattr__(self, "points", points)
-        box = frozen_array(box_of(self.box))
+        box = frozen_array(release_box(self.box) if self.private else box_of(self.box))
         if box.shape[0] != points.shape[1]:
             raise DataError(f"The box has {box.shape[0]} rows, but the points have {points.shape[1]} columns.")
         object.__setattr__(self, "box", box)
@@ -85,6 +107,8 @@ class Dataset:
             candidates = frozen_array(self.candidates)
             if candidates.ndim != 2 or candidates.shape[1] != points.shape[1]:
                 raise DataError(f"The candidates must be a table with {points.shape[1]} columns, as the points are.")
+            if not np.isfinite(candidates).all():
+                raise DataError("The candidates hold missing or infinite values; drop those rows first.")
             object.__setattr__(self, "candidates", candidates)
 
     @property
@@ -96,6 +120,12 @@ class Dataset:
     def dimension(self) -> int:
         """Number of columns."""
         return int(self.points.shape[1])
+
+    @property
+    def usable_points(self) -> np.ndarray:
+        """The records that miss no value; those that do still count in ``n``. Only private data have any."""
+        missing = np.isnan(self.points).any(axis=1)
+        return self.points[~missing] if missing.any() else self.points
 
     @property
     def n_clusters(self) -> int | None:

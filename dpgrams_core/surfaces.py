@@ -112,11 +112,13 @@ def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = CHUNK
     """sum_i a_r(X_i1) b_s(X_i2) ..., in one pass over chunks of records.
 
     Sensitivity: replacing one record changes the result by at most ``surface_sensitivity`` in Euclidean norm, for any
-    records (see the head of this file).
+    records (see the head of this file).  A record that misses a value adds nothing, and keeps its row, so that all
+    others stay in their chunks.
     """
 
     def chunk_sum(block: Array) -> Array:
-        factors = [basis.values(block[:, j]) for j, basis in enumerate(bases)]
+        places = np.where(np.isnan(block).any(axis=1, keepdims=True), np.inf, block)  # where every kernel is 0
+        factors = [basis.values(places[:, j]) for j, basis in enumerate(bases)]
         if len(factors) == 1:
             return np.asarray(factors[0].sum(axis=1))
         if len(factors) == 2:

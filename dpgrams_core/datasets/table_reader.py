@@ -1,7 +1,7 @@
 """A user's file to a table, strictly: each thing that can be wrong has one sentence and a way forward.
 
-What is said about a file (names and kinds of its columns, the number of rows, that rows have missing values or that a
-column is constant) is for the person who holds the file and is treated as public.  No sentence repeats a cell.
+What is said about a file (that it can be read and how it is written, names and kinds of its columns, the number of
+rows) is for the person who holds the file and is treated as public.  No sentence repeats a cell.
 Errors of the libraries under this file may quote cells, so they are replaced, never passed on.
 """
 

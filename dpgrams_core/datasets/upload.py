@@ -1,11 +1,11 @@
 """A user's own table as a private Dataset: one to six numeric columns in a public box that the user states.
 
 Every column is standardised by its *box*, never by its records: the box becomes -4 to 4, so that columns with very
-different units share one bandwidth.  A value outside its box is moved to its edge.  Both are maps of one record by
-public numbers, so the guarantee of a method holds for the records as they came.
+different units share one bandwidth.  A value outside its box, an infinite one too, is moved to its edge.  Both are maps
+of one record by public numbers, so the guarantee of a method holds for the records as they came.
 
-Rows with a missing or infinite value are refused or, if the user says so, dropped.  Which rows were dropped is
-treated as public, as the number of rows is: the guarantee protects the values of the rows that were kept.
+Nothing is refused for what the records are, and no row is left out: n is the number of rows of the file.  A missing
+value stays one (NaN) until the release door, which has a place for it (methods/door.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpgrams_core.checks import SMALLEST, box_of, one_of
+from dpgrams_core.checks import box_of, one_of, release_box
 from dpgrams_core.datasets.clusters import BOX_SIDE
 from dpgrams_core.datasets.frames import table_of_frame
 from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_table
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 MOST_COLUMNS = 6
 LEAST_ROWS = 10
-LARGEST_BOUND = 1e12
 KINDS = ("modes", "clusters")
 
 
@@ -47,7 +46,6 @@ class OwnData(Dataset):
     columns: tuple[str, ...]
     user_box: Array
     content: bytes = field(repr=False)
-    dropped_rows: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,18 +60,16 @@ class OwnData(Dataset):
     def statements(self) -> tuple[str, ...]:
         """What is treated as public and what was done to the records, in sentences for the screen."""
         said = [
-            f"Treated as public: the column names, the box, that there are {self.n:,} rows, and whether a picked "
-            "column is constant.",
-            "Each column is scaled by its box; values outside the box were moved to its edge.",
+            "Treated as public: how the file is written (that it can be read, the names of its columns and which of "
+            f"them hold numbers), the box, and that there are {self.n:,} rows.",
+            "Each column is scaled by its box; values outside the box, infinite ones too, were moved to its edge.",
+            "A row with a missing value counts as a row. To a functional release it adds nothing; in the other methods "
+            "the missing value stands in the middle of its column's box. How many there are is not told.",
         ]
-        if self.dropped_rows:
-            said.append(
-                f"{self.dropped_rows:,} rows with a missing or infinite value were dropped; which ones is treated as "
-                "public, and the guarantee protects the values of the others."
-            )
         if self.kind == "regression":
             said.append(
-                f"Some methods protect only the response; the guarantee says so. The response: {self.columns[1]}."
+                f"DP-PMS protects only the response, {self.columns[1]}, and takes the predictor, {self.columns[0]}, as "
+                "public; the functional release protects both. The guarantee says so."
             )
         return tuple(said)
 
@@ -85,7 +81,7 @@ def load_table(
     box: Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]],
     response: str | None = None,
     kind: str = "modes",
-    drop_rows_with_missing: bool = False,
+    drop_rows_with_missing: bool = False,  # noqa: ARG001 (scripts from before give it)
     limits: Limits | None = None,
 ) -> OwnData:
     """A private data set from a file or a frame of one's own.
@@ -98,7 +94,8 @@ def load_table(
         Never read them off the records; ``dpgrams_core.releasing.release_range`` buys an estimate.
     response : the response of modal regression; its presence makes this regression data.
     kind : "modes" or "clusters", where there is no response.
-    drop_rows_with_missing : drop the rows that have a missing or infinite value in these columns.
+    drop_rows_with_missing : without effect, for scripts from before. Which rows miss a value is not public, so none is
+        dropped: each counts, and its missing values have their place at the release door.
     limits : of the file's size; any size by default, since a path is the user's own machine. Only the picked columns
         are held in memory.
 
@@ -126,8 +123,9 @@ def load_table(
     one_of("kind", kind, KINDS)
     names = picked_names(table, columns, response)
     user_box = named_box(names, box)
-    points, dropped = picked_rows(table, names, drop_rows_with_missing)
+    points = picked_rows(table, names)
     low, high = user_box.T
+    np.clip(points, low, high, out=points)  # first: what is far outside would overflow in other units
     points -= low  # in place: the columns may nearly fill the memory
     points /= high - low
     points *= 2 * BOX_SIDE
@@ -135,13 +133,12 @@ def load_table(
     return OwnData(
         name="own data",  # a file's name may tell more than its owner thinks
         kind="regression" if response is not None else kind,
-        points=np.clip(points, -BOX_SIDE, BOX_SIDE, out=points),
+        points=points,
         box=np.array([(-BOX_SIDE, BOX_SIDE)] * len(names)),
         private=True,
         columns=names,
         user_box=user_box,
         content=table.content,
-        dropped_rows=dropped,
     )
 
 
@@ -197,38 +194,18 @@ def named_box(names: Sequence[str], box: object) -> Array:
     bounds = box_of(box)
     if len(bounds) != len(names):
         raise SpecError("box", bounds.tolist(), f"give {len(names)} pairs (lower, upper), one for each picked column")
-    if np.abs(bounds).max() > LARGEST_BOUND:
-        raise SpecError(
-            "box", bounds.tolist(), f"every bound must lie between {-LARGEST_BOUND:g} and {LARGEST_BOUND:g}"
-        )
-    side = bounds[:, 1] - bounds[:, 0]
-    if (side < np.maximum(SMALLEST, 1e-9 * np.abs(bounds).max(axis=1))).any():
-        raise SpecError("box", bounds.tolist(), "the bounds are too close together to tell numbers apart")
-    return bounds
+    return release_box(bounds)
 
 
-def picked_rows(table: Table, names: Sequence[str], drop_rows_with_missing: bool = False) -> tuple[Array, int]:
-    """The picked columns as an array (n, d) of finite numbers, and how many rows were dropped for that."""
-    points = np.column_stack(table.numbers(names))
-    unusable = ~np.isfinite(points).all(axis=1)
-    dropped = int(unusable.sum())
-    if dropped and not drop_rows_with_missing:
-        infinite = int(np.isinf(points).any(axis=1).sum())
-        what = "an infinite" if infinite == dropped else "a missing or infinite" if infinite else "a missing"
-        rows = "rows has" if dropped == 1 else "rows have"
+def picked_rows(table: Table, names: Sequence[str]) -> Array:
+    """The picked columns as an array (n, d), one row for each row of the file and NaN where a cell is missing.
+
+    It is refused for its number of rows alone, which is public: not for a missing value, nor for a column whose values
+    are all the same, since whether a release happens must not depend on a record.
+    """
+    if table.n_rows < LEAST_ROWS:
+        there = "is only 1 row" if table.n_rows == 1 else f"are only {table.n_rows} rows"
         raise DataError(
-            f"{dropped:,} of {table.n_rows:,} {rows} {what} value in the chosen columns. Choose to drop "
-            f"{'it' if dropped == 1 else 'them'} (the number of rows left is treated as public), or correct the file."
+            f"There {there} in the file, and privacy needs more: any answer would be noise. Use at least {LEAST_ROWS}."
         )
-    if dropped:
-        points = points[~unusable]
-    if len(points) < LEAST_ROWS:
-        left = " left" if dropped else " in the file"
-        raise DataError(
-            f"There {'is' if len(points) == 1 else 'are'} only {len(points)} row{'' if len(points) == 1 else 's'}"
-            f"{left}, and privacy needs more: any answer would be noise. Use at least {LEAST_ROWS}."
-        )
-    for number, name in enumerate(names):
-        if points[:, number].min() == points[:, number].max():
-            raise DataError(f"The column {name} has the same value in every row. Pick a column whose values differ.")
-    return points, dropped
+    return np.column_stack(table.numbers(names))

@@ -15,6 +15,7 @@ from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.checks import one_of, whole
 from dpgrams_core.errors import DataError, PrivacyLeakWarning, SpecError
 from dpgrams_core.methods.baselines import mean_shift
+from dpgrams_core.methods.door import at_the_door
 from dpgrams_core.methods.dp_grams import dp_grams
 from dpgrams_core.methods.dp_grams_c import dp_grams_c
 from dpgrams_core.methods.dp_pms import dp_pms
@@ -50,6 +51,13 @@ class Method:
     function: Callable[[Dataset, Any, Noise], Release]
     bare: Callable[[Dataset, Any, Noise], Release] | None = None
     reading: Callable[[Release, np.ndarray], Release] | None = None
+
+    def admitted(self, data: Dataset) -> Dataset:
+        """The records as the release door gives them to this method (door.py).
+
+        Those with a bare part are the functional releases, where a record that misses a value adds nothing.
+        """
+        return at_the_door(data, fill_missing=self.bare is None)
 
 
 METHODS: dict[str, Method] = {
@@ -98,8 +106,9 @@ UNPROVEN_CALIBRATIONS = {"experiments": "nominal", "theorem": "as published"}
 def run(method: str, data: Dataset, *, seed: int | None = None, **options: Any) -> Release:
     """Run a method on a data set.
 
-    Data marked private go through the release door: operating-system entropy, no seed, and no diagnostics in
-    the result; a seed or a method without privacy is refused there.  All other data are simulated on.
+    Data marked private go through the release door: every record is put into the public box (door.py), operating-system
+    entropy, no seed, and no diagnostics in the result; a seed or a method without privacy is refused there.  All other
+    data are simulated on, as they are.
 
     Parameters
     ----------
@@ -169,14 +178,17 @@ def _asked(method: str, data: Dataset, options: dict[str, Any]) -> tuple[Method,
 
 
 def _drawn(chosen: Method, data: Dataset, spec: Any) -> Release:
-    """The release door: refusals and warnings first, then one draw whose result holds only what may leave."""
+    """The release door: refusals and warnings first, then one draw whose result holds only what may leave.
+
+    The method sees no record but in the box.  Whoever releases comes through here, so nobody can forget it.
+    """
     if not chosen.private:
         raise DataError(f"{chosen.title} has no privacy and the data are private; nothing was run.")
     noise = ReleaseNoise()
     doubts = _doubts(spec)
     for doubt in doubts:
         warnings.warn(doubt, PrivacyLeakWarning, stacklevel=3)
-    release = (chosen.bare or chosen.function)(data, spec, noise)
+    release = (chosen.bare or chosen.function)(chosen.admitted(data), spec, noise)
     status = release.guarantee.status
     if status != "proven" and not doubts:
         warnings.warn(f"The guarantee of this release is “{status}”, not proven.", PrivacyLeakWarning, stacklevel=3)

@@ -148,13 +148,18 @@ def plan(spec: DPPMSSpec, data: Dataset) -> Plan:
 
 
 def check_design(data: Dataset) -> None:
-    """Refuse data that the method cannot work on; these sentences speak of the public predictors and of n only."""
+    """Refuse data that the method cannot work on; these sentences speak of the public predictors and of n only.
+
+    Of private data not even the predictors are spoken of: they are in the box (door.py), and equal ones are one place.
+    """
     if data.dimension != 2:
         raise DataError(
             f"Modal regression takes one predictor and one response; the data have {data.dimension} columns."
         )
     if data.n < LEAST_RECORDS:
         raise DataError(f"The data have {data.n} records; modal regression needs at least {LEAST_RECORDS}.")
+    if data.private:
+        return
     if float(np.ptp(data.x)) == 0:
         raise DataError("All predictors are equal, so there is no curve to draw; at least two values are needed.")
     outside = int(((data.x < data.box[0, 0]) | (data.x > data.box[0, 1])).sum())

@@ -59,8 +59,13 @@ def sparse_windows(predictors: Array, count: int, radius: float) -> Windows:
 
 
 def bin_numbers(predictors: Array, n_bins: int) -> Array:
-    """The number of each record's bin, for bins of equal width from the least to the largest predictor."""
+    """The number of each record's bin, for bins of equal width from the least to the largest predictor.
+
+    Where all predictors are equal, they are in the first bin.
+    """
     low, high = float(predictors.min()), float(predictors.max())
+    if low == high:
+        return np.zeros(len(predictors), dtype=int)
     return np.minimum(((predictors - low) / (high - low) * n_bins).astype(int), n_bins - 1)
 
 

@@ -11,6 +11,10 @@ with noise sqrt(2) z has the stated guarantee (Balle & Wang 2018, theorem 8).  S
 and synthetic twins are functions of the release (post-processing).  This is the mechanism of Hall, Rinaldo &
 Wasserman (2013) with the exact multiplier, released as coefficients instead of values.  In doubles one record moves
 the sums a little farther; ``release_event`` sets the noise for that (privacy/rounding.py).
+
+Missing values.  A private record that misses one adds nothing to f, and n stays the number of rows (door.py).
+Replacing a record by such a one, or the other way, changes f by k(., X_i), of norm 1 < sqrt(2): the same noise
+covers it.
 """
 
 from __future__ import annotations
@@ -57,7 +61,7 @@ def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset) -> Bandwidth:
         chosen = Bandwidth(value * (spec.bandwidth_scale or 1.0), "release", True)
     else:
         facts = BandwidthFacts(
-            n=data.n, d=data.dimension, box=data.box, epsilon=spec.epsilon, beta=spec.beta, points=data.points
+            n=data.n, d=data.dimension, box=data.box, epsilon=spec.epsilon, beta=spec.beta, points=data.usable_points
         )
         chosen = choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts)
     if chosen.value > mean_side(data.box):

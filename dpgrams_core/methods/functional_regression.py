@@ -3,7 +3,8 @@
 Neighbours: one *response* is replaced; the predictors are public (subsec:private-modal-regression).  The release is
 that of functional.py over the unit square, each axis divided by its side of the public box.  Replacing the response of
 record i changes the kernel sum by k(., (x_i, y')) - k(., (x_i, y_i)), of norm at most sqrt(2): the same proof, and the
-predictors may change as well, so the guarantee also holds when a whole record (x, y) is replaced.
+predictors may change as well, so the guarantee also holds when a whole record (x, y) is replaced.  No refusal here
+depends on the predictors either, and a private record that misses a value adds nothing (functional.py).
 """
 
 from __future__ import annotations
@@ -40,7 +41,13 @@ def release_joint(data: Dataset, spec: FunctionalRegressionSpec, noise: Noise) -
     """The part that reads the records: the noisy kernel sum over the unit square, no branch read off it yet."""
     if data.n < LEAST_RECORDS:
         raise DataError(f"The data have {data.n} records; modal regression needs at least {LEAST_RECORDS}.")
-    scaled = Dataset(name=data.name, kind="regression", points=to_unit(data.points, data.box), box=UNIT_SQUARE)
+    scaled = Dataset(
+        name=data.name,
+        kind="regression",
+        points=to_unit(data.points, data.box),
+        box=UNIT_SQUARE,
+        private=data.private,  # so that a record may miss a value
+    )
     inner = FunctionalSpec(
         epsilon=spec.epsilon, delta=spec.delta, bandwidth=spec.bandwidth, bandwidth_scale=spec.bandwidth_scale
     )

@@ -9,6 +9,9 @@ Proof.  Replacing X_i by X' changes the sum by phi(X') - phi(X_i), at most Delta
 Delta z has the stated guarantee (Balle & Wang 2018, theorem 8).  The frequencies follow from the number of columns and
 the bandwidth alone.  Values, modes, paths and synthetic twins are functions of the release (post-processing).
 
+Missing values.  A private record that misses one adds nothing to the sum, and n stays the number of rows (door.py).
+Replacing a record by such a one, or the other way, moves the sum by |phi| <= 1 < Delta: the same noise covers it.
+
 Modes.  The noise is white in the features and their kernel is the Gaussian one up to a known error, so bumps are found
 as in bumps.py: one by one where what is left stands highest above the noise, over a public set of places at two
 smoothings (broad peaks first), and then each is moved to the peak of what the others leave.

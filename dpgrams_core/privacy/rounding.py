@@ -8,12 +8,13 @@ floating-point numbers, and then *every* partial sum may round differently in th
 and the three parts are derived here.  u = 2^-53 is the unit roundoff; terms of order u^2 are paid for by constants
 that are rounded up.
 
-The sum.  Records stand in chunks that their row numbers decide, and what a chunk adds up to is computed from its own
-records.  So of the chunks only the one with the replaced record differs between the worlds: all other chunks hold the
-same doubles, whatever their rounding errors are.  In that chunk, b vectors no longer than 1 are added in some order,
-possibly with fused operations, which is off by at most (b - 1) u sum_i |v_i| <= b^2 u (Higham 2002, section 4.2).
-The chunks are then added with the rounding error of each addition carried along (``running_sum``): off by at most
-u times the total and a term of order u^2, together below 3 u n, in any order and for any number of chunks.
+The sum.  Records stand in chunks that their row numbers decide (a record that adds nothing keeps its row), and what a
+chunk adds up to is computed from its own records.  So of the chunks only the one with the replaced record differs
+between the worlds: all other chunks hold the same doubles, whatever their rounding errors are.  In that chunk, b
+vectors no longer than 1 are added in some order, possibly with fused operations, which is off by at most
+(b - 1) u sum_i |v_i| <= b^2 u (Higham 2002, section 4.2).  The chunks are then added with the rounding error of each
+addition carried along (``running_sum``): off by at most u times the total and a term of order u^2, together below
+3 u n, in any order and for any number of chunks.
 
 Each record.  ``each`` bounds the error of what one record adds.  For the replaced record it counts in both worlds; for
 the others it is the same in both (it depends on the record and its row only) and cancels.

@@ -36,12 +36,12 @@ def columns_step(own: Own, table: Table, ledger: Ledger, account: Account) -> Re
     except (SpecError, DataError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None
-    if not _rows_usable(own, table, names):
+    if not _rows_usable(table, names):
         return None
     box = _box(own, table, names, ledger, account)
     if box is None:
         return None
-    return Request(columns=columns, response=response, box=box, kind=_kind(str(kind)), drop_rows=own.drop_rows)
+    return Request(columns=columns, response=response, box=box, kind=_kind(str(kind)))
 
 
 def columns_title(own: Own) -> str:
@@ -84,27 +84,15 @@ def _one(label: str, names: list[str], key: str) -> str | None:
     return st.selectbox(label, names, index=None, placeholder="Pick a column", key=key, persist_state="session")
 
 
-def _rows_usable(own: Own, table: Table, names: tuple[str, ...]) -> bool:
-    """Whether the rows can be used as they are; otherwise the sentence, and a button for the repair if there is one."""
+def _rows_usable(table: Table, names: tuple[str, ...]) -> bool:
+    """Whether there are rows enough and their columns can be read; otherwise the sentence. No record decides it."""
     try:
         with st.spinner("Reading these columns…"):  # of a file in the owner's folder only those are read
-            left, dropped = picked_rows(table, names, own.drop_rows)
-        if dropped:
-            st.caption(f"Rows with a missing value are left out: {dropped:,}. There are {len(left):,} left.")
-        return True
+            picked_rows(table, names)
     except DataError as error:
         st.error(plain(str(error)), icon=":material/error:")
-    if own.drop_rows:
         return False
-    try:
-        dropped = picked_rows(table, names, True)[1]
-    except DataError:
-        return False
-    rows = "the row" if dropped == 1 else f"the {dropped:,} rows"
-    if st.button(f"Drop {rows} with missing values", icon=":material/healing:", key="own_drop", type="primary"):
-        own.drop_rows = True
-        st.rerun()
-    return False
+    return True
 
 
 def _box(
@@ -114,7 +102,8 @@ def _box(
     st.markdown("**The public box**: what could anyone say about these columns without seeing the records?")
     st.caption(
         "For an age, 0 to 100. Values outside are moved to the edge. Every column is scaled by its box, so a box that "
-        "is far too wide wastes the budget on empty space. Do not read the bounds off the file: that is not paid for."
+        "is far too wide wastes the budget on empty space. Do not read the bounds off the file: that is not paid for. "
+        "A row with a missing value counts as a row, and the release says where the value stands."
     )
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for name in names:
@@ -133,7 +122,7 @@ def _box(
         own.bought.update({name: EXAMPLE_BOX[name] for name in open_ones})
         st.rerun()
     if open_ones:
-        _buy(own, table, names, open_ones, ledger, account)
+        _buy(own, table, open_ones, ledger, account)
         return None
     try:
         box = named_box(names, bounds)
@@ -161,9 +150,7 @@ def _bound(label: str, key: str) -> float | None:
     )
 
 
-def _buy(
-    own: Own, table: Table, names: tuple[str, ...], open_ones: list[str], ledger: Ledger, account: Account
-) -> None:
+def _buy(own: Own, table: Table, open_ones: list[str], ledger: Ledger, account: Account) -> None:
     """Bounds for those that nobody can state: a private estimate, charged."""
     with st.expander("You do not know the bounds? Pay for an estimate", key="own_estimate"):
         epsilon = st.select_slider(
@@ -178,7 +165,7 @@ def _buy(
             "δ", DELTAS, value=1e-7, format_func=written, key="own_box_delta", persist_state="session"
         )
         try:
-            plan_range(len(picked_rows(table, names, own.drop_rows)[0]), epsilon, delta)
+            plan_range(table.n_rows, epsilon, delta)
             ledger.check_room(account.account, epsilon=epsilon, delta=delta)
         except (DataError, SpecError, BudgetError) as error:
             st.info(plain(str(error)))

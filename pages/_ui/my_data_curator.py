@@ -37,7 +37,7 @@ def curator_view(own: Own, sale: Sale) -> None:
             st.info(plain(str(error)))
             places = np.empty((0, data.dimension))
         picture = records_picture(
-            sale.units, data.to_user_units(data.points), places, NAMES[method], line=method == "lowess"
+            sale.units, data.to_user_units(data.usable_points), places, NAMES[method], line=method == "lowess"
         )
         st.plotly_chart(
             picture.figure, key="own_records_chart", config={"displayModeBar": False}, alt="Records; not private."
@@ -49,7 +49,8 @@ def curator_view(own: Own, sale: Sale) -> None:
 
 def _baseline(data: Dataset, method: str, sale: Sale) -> np.ndarray:
     """What a method without privacy finds, in the user's units. The records are taken as public for it, on purpose."""
-    some = data.points[:: max(1, -(-data.n // MOST_RECORDS))]
+    whole = data.usable_points
+    some = whole[:: max(1, -(-len(whole) // MOST_RECORDS))]
     bare = Dataset(name="curator", kind=data.kind, points=some, box=data.box)
     if method == "mean_shift":
         options = {"bandwidth": float(sale.release.spec.bandwidth)}

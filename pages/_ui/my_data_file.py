@@ -97,8 +97,8 @@ def _facts(own: Own, table: Table) -> None:
     more = f" and {len(table.numeric) - 12} more" if len(table.numeric) > 12 else ""
     st.markdown(f"**{table.n_rows:,} rows.** Numeric columns: {names}{more}.")
     st.caption(
-        "Treated as public: the column names, which columns are numeric, the number of rows, which rows miss a value, "
-        "and whether a picked column is constant. Nothing else about the file is shown."
+        "Treated as public: how the file is written (that it can be read, the column names, which columns are numeric) "
+        "and the number of rows. Nothing else about the file is shown, not even which rows miss a value."
     )
     for note in table.notes:
         st.caption(plain(note))

@@ -50,7 +50,6 @@ class Request:
     response: str | None
     box: tuple[tuple[float, float], ...]
     kind: str
-    drop_rows: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +85,6 @@ class Own:
     table: Table | None = None
     source: str = ""
     uploads: int = 0  # gives the widgets of every file names of their own
-    drop_rows: bool = False
     bought: dict[str, tuple[float, float]] = field(default_factory=dict)
     sales: list[Sale] = field(default_factory=list)
     problem: str = ""
@@ -109,7 +107,7 @@ class Own:
         with self._lock:  # a purchase under way ends first: its result belongs to the file that goes
             self.table, self.source = table, source
             self.uploads += 1
-            self.drop_rows, self.problem = False, ""
+            self.problem = ""
             self.bought, self.sales, self._kept = {}, [], {}
             self.bought_earlier, self.not_shown, self._restored = (), (), False
 
@@ -182,7 +180,6 @@ class Own:
             ledger,
             epsilon=epsilon,
             delta=delta,
-            drop_rows_with_missing=self.drop_rows,
             keep=self._keeps,
         )
         self.bought[column] = (paid.found.low, paid.found.high)
@@ -204,7 +201,6 @@ class Own:
                 response=request.response,
                 box=request.box,
                 kind=request.kind,
-                drop_rows_with_missing=request.drop_rows,
             ),
             most=1,
         )
@@ -235,7 +231,6 @@ def sale_again(number: int, charge: Charge, kept: KeptRelease) -> Sale:
             response=record.columns[1] if kind == "regression" else None,
             box=record.box,
             kind="modes" if kind == "regression" else kind,
-            drop_rows=kept.dropped_rows > 0,
         ),
         release=kept.release,
         charge=charge,

@@ -35,7 +35,7 @@ def people(rows: int = 100, seed: int = 0) -> bytes:
 def bought(content: bytes, ledger: Ledger, source: str = "upload") -> Own:
     """A file opened and released from as the page does it, without the page."""
     own = opened(content, ledger, source)
-    request = Request(columns=("age",), response=None, box=((0.0, 100.0),), kind="modes", drop_rows=False)
+    request = Request(columns=("age",), response=None, box=((0.0, 100.0),), kind="modes")
     own.once(own.ticket, lambda: own.sell("functional", request, ledger, {"epsilon": 0.5}))
     return own
 

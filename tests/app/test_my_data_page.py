@@ -261,19 +261,22 @@ def test_the_twin_opens_in_the_tradeoff_lab_of_this_session_only(ledger, monkeyp
     assert next(item for item in checked(mine).selectbox if item.key == "lab_modes").value == "four_corners"
 
 
-def test_missing_values_are_repaired_by_a_button_and_bad_bounds_said(ledger):
-    page = upload(new_page(), people(missing=12))
+@pytest.mark.parametrize("missing", [12, 398])
+def test_missing_values_stop_nothing_and_are_not_counted_aloud_and_bad_bounds_said(missing, ledger):
+    page = upload(new_page(), people(missing=missing))
     page.multiselect[0].set_value(["age"])
     checked(page)
-    assert "12 of 400 rows have a missing value" in page.error[0].value
-    button(page, "Drop the 12 rows with missing values").click()
-    checked(page)
+    assert not page.error
     state_boxes(page, age=(100, 0))
     assert "box" in page.error[0].value
     state_boxes(page, age=(0, 100))
     release_once(page)
-    assert "12 rows with a missing or infinite value were dropped" in all_text(page)
+    assert "A row with a missing value counts as a row" in all_text(page)
+    assert "that there are 400 rows" in all_text(page)
+    assert f"{missing} " not in all_text(page)
     assert ledger.charges()[0].drawn
+    view(page, "curator")  # who holds the records sees those that miss no value
+    assert f"The {400 - missing} records" in all_text(page)
 
 
 def test_bounds_can_be_bought(ledger):
@@ -317,7 +320,6 @@ def test_a_demonstration_takes_no_files_and_a_folder_opens_its_own(monkeypatch, 
     button(page, "Try it with an example file").click()
     checked(page)
     page.multiselect[0].set_value(["age", "sleep"])
-    button(checked(page), "Drop the 12 rows").click()
     button(checked(page), "Fill in what anyone would say").click()
     assert release_button(checked(page)).label.startswith("Release (spends ε = 0.5")
     folder = tmp_path / "files"

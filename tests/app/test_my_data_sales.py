@@ -21,8 +21,8 @@ from pages._ui.my_data_budget import QUOTE_ROWS, Plan, offered
 from pages._ui.my_data_state import Own, Request
 
 PAGE = Path(__file__).parents[2] / "pages" / "my_data.py"
-AGE = Request(columns=("age",), response=None, box=((0.0, 100.0),), kind="modes", drop_rows=False)
-BOTH = Request(columns=("age",), response="pay", box=((0.0, 100.0), (0.0, 50.0)), kind="modes", drop_rows=False)
+AGE = Request(columns=("age",), response=None, box=((0.0, 100.0),), kind="modes")
+BOTH = Request(columns=("age",), response="pay", box=((0.0, 100.0), (0.0, 50.0)), kind="modes")
 
 
 @pytest.fixture(autouse=True)

@@ -118,5 +118,5 @@ def test_all_that_is_said_of_a_file_is_named():
     page = AppTest.from_function(opened_file).run()
     assert not page.exception
     said = [item.value for item in page.caption]
-    assert "whether a picked column is constant. Nothing else" in said[0]
+    assert "and the number of rows. Nothing else about the file is shown" in said[0]
     assert "19 blank lines were skipped." in said[1]

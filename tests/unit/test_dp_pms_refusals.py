@@ -137,6 +137,15 @@ def test_for_private_data_the_response_grid_is_never_compared_with_the_responses
     assert len(release.curve)
 
 
+@pytest.mark.parametrize("starts", STARTS)
+@pytest.mark.parametrize("x", [np.full(40, 0.3), np.full(40, math.nan), np.where(np.arange(40) % 2, 7.0, math.nan)])
+def test_for_private_data_no_predictor_is_refused(x, starts, design, rng):
+    data = design(x, rng.uniform(0, 2, 40), private=True)
+    release = run("dp_pms", data, calibration="tight", starts=starts, n_steps=1)
+    assert np.isfinite(release.curve).all()
+    assert any("predictors are public" in caveat for caveat in release.guarantee.caveats)
+
+
 def test_default_bins_are_all_filled(design, rng):
     x = np.concatenate([rng.uniform(0, 0.3, 20), rng.uniform(0.7, 1, 20)])
     release = run("dp_pms", design(x, rng.uniform(0, 2, 40)), seed=0, starts="binned")

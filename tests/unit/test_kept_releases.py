@@ -55,7 +55,7 @@ def own(frame, kind="modes"):
     names = list(frame.columns)
     box = {name: (0.0, 100.0 * 10.0**number) for number, name in enumerate(names)}
     picked = {"columns": names[:1], "response": names[1]} if kind == "regression" else {"columns": names, "kind": kind}
-    return load_table(frame, box=box, drop_rows_with_missing=True, **picked)
+    return load_table(frame, box=box, **picked)
 
 
 def drawn(rng, method, columns, options):
@@ -104,7 +104,7 @@ def test_a_release_comes_back_as_it_was(case):
         same(getattr(again, name), getattr(result, name))
     assert kept.record == record
     assert (spec_json(kept.record), release_script(kept.record)) == (spec_json(record), release_script(record))
-    assert (kept.dropped_rows, kept.statements) == (2, data.statements)
+    assert (kept.record.n, kept.statements) == (300, data.statements)
     same(kept.box, data.box)
     with pytest.raises(DataError, match="not private"):
         _ = again.diagnostics
@@ -137,7 +137,7 @@ def test_a_data_set_made_by_hand(rng):
     result = run("functional", data, epsilon=1.0)
     kept = unpack_release(pack_release(result, data))
     assert kept.record == release_record(result, data)
-    assert (kept.statements, kept.dropped_rows) == ((), 0)
+    assert kept.statements == ()
 
 
 def test_it_is_little_more_than_the_released_numbers(case):
@@ -207,6 +207,14 @@ class TestWhatCannotBeRead:
         assert again.record == release_record(result, data)
         assert again.release.guarantee.neighbours == "replace-one-response"
 
+    def test_what_was_kept_when_rows_could_be_dropped_is_read(self, paid):
+        data, result = paid
+        said = ["2 rows with a missing or infinite value were dropped."]
+        content = self.changed(
+            pack_release(result, data), lambda facts, arrays: facts.update(dropped_rows=2, statements=said)
+        )
+        assert unpack_release(content).statements == tuple(said)
+
     def test_a_newer_format(self, paid):
         newer = self.changed(pack_release(paid[1], paid[0]), lambda facts, _: facts.update(format=FORMAT + 1, what=3))
         with pytest.raises(DataError, match="newer version"):
@@ -226,7 +234,6 @@ class TestWhatCannotBeRead:
             lambda facts, arrays: facts["surface"].update(bandwidth=0.0),
             lambda facts, arrays: facts["surface"].update(bandwidth=1e-9),
             lambda facts, arrays: facts["surface"].update(n=0),
-            lambda facts, arrays: facts.update(dropped_rows=-1),
             lambda facts, arrays: facts.update(statements=3),
             lambda facts, arrays: arrays.pop("modes"),
             lambda facts, arrays: arrays.pop("box"),

@@ -407,6 +407,30 @@ class TestCommand:
         assert main(words) == 2  # the cap of the settings
         assert "Nothing was charged" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("kind", ["missing", "constant", "infinite"])
+    def test_no_record_decides_whether_a_file_is_released(self, kind, tmp_path, frame, capsys):
+        odd = frame.copy()
+        odd["pay"] = {"missing": np.nan, "constant": 5.0, "infinite": np.inf}[kind]
+        odd.loc[0, "pay"] = 1.0 if kind == "missing" else odd.loc[0, "pay"]
+        assert main(self.words(tmp_path, odd, "--epsilon", "0.5", "--drop-missing")) == 0
+        out, err = capsys.readouterr()
+        assert "--drop-missing has no effect" in err
+        assert f"there are {len(frame):,} rows" in out
+        assert "counts as a row" in out
+
+    def test_bounds_of_a_column_with_missing_values(self, tmp_path, rng, capsys):
+        frame = people(rng, 3000)
+        frame.loc[::3, "pay"] = np.nan
+        words = [
+            word.replace("pay=0:1e5", "pay=estimate") for word in self.words(tmp_path, frame, "--box-epsilon", "0.5")
+        ]
+        assert main([*words, "--epsilon", "1", "--json"]) == 0
+        low, high = json.loads(capsys.readouterr().out)["box"]["pay"]
+        assert low < 3e4 < 7e4 < high
+        bounds, result = Ledger(tmp_path / "ledger").charges()
+        assert bounds.events[0].n == 3000  # the number of rows, whatever they hold
+        assert result.drawn
+
     def test_text_says_what_it_cost_and_what_is_left(self, tmp_path, frame, capsys):
         assert main(self.words(tmp_path, frame, "--epsilon", "0.5", "--cap-epsilon", "2", "--cap-delta", "1e-5")) == 0
         out = capsys.readouterr().out

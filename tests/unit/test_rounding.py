@@ -292,3 +292,38 @@ class TestDraws:
             counts = [int(ball_counts(points, candidate, radius)[0]) for points in worlds]
             assert max(counts) - min(counts) <= 1
             assert counts == [int(naive_counts(points, candidate, radius)[0]) for points in worlds]
+
+
+class TestMissing:
+    """A record that misses a value adds nothing and moves no other record into another chunk."""
+
+    @pytest.mark.parametrize("module", ["surfaces", "fourier"])
+    def test_all_other_chunks_hold_the_same_doubles(self, module, rng, monkeypatch):
+        seen = []
+
+        def watched(parts, shape=()):
+            seen.append(list(parts))
+            return running_sum(seen[-1], shape)
+
+        monkeypatch.setattr(f"dpgrams_core.{module}.running_sum", watched)
+        points = rng.uniform(0, 10, (95, 2))
+        other = points.copy()
+        other[3, 1] = np.nan
+        for rows in (points, other):
+            if module == "surfaces":
+                coefficients(rows, box_bases(BOX, 1.0), chunk=10)
+            else:
+                feature_sums(rows, BOX, 1.0, 8, chunk=10)
+        assert len(seen[0]) == len(seen[1]) == 10
+        assert [np.array_equal(one, two) for one, two in zip(*seen, strict=True)] == [False] + [True] * 9
+
+    def test_it_adds_nothing(self, rng):
+        points = rng.uniform(0, 10, (30, 2))
+        missing = points.copy()
+        missing[[0, 7], [1, 0]] = np.nan
+        rest = np.delete(points, [0, 7], axis=0)
+        bases = box_bases(BOX, 1.0)
+        np.testing.assert_allclose(coefficients(missing, bases), coefficients(rest, bases), atol=1e-12)
+        sums = (feature_sums(rows, BOX, 1.0, 8) for rows in (missing, rest))
+        np.testing.assert_allclose(*sums, atol=1e-12)
+        assert not coefficients(np.full((3, 2), np.nan), bases).any()
