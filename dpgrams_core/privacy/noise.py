@@ -96,7 +96,12 @@ class Noise(ABC):
         """
         refuse_not_finite(covariance)
         axes, root = whitened_axes(covariance)
-        whitened = running_sum((np.atleast_2d(table) @ axes / root).sum(axis=0) for table in tables)
+
+        def whitened_sum(table: Array) -> Array:
+            refuse_not_finite(table)
+            return np.asarray((np.atleast_2d(table) @ axes / root).sum(axis=0))
+
+        whitened = running_sum(map(whitened_sum, tables))
         return np.asarray(axes @ (root * self.independent_gaussian(whitened, scale)))
 
 
