@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
-from dpgrams_core.auditing import PAIRS, audit_text
+from dpgrams_core.auditing import DOORS, PAIRS, audit_text
 from dpgrams_core.commands_ledger import add_ledger, ledger_command
 from dpgrams_core.commands_release import add_release, kept_command, release_command
 from dpgrams_core.commands_reproduce import add_reproduce, reproduce_text
@@ -57,11 +57,15 @@ def parser() -> argparse.ArgumentParser:
     add_reproduce(commands, number_or_name)
     attack = commands.add_parser("audit", help="try to catch a method promising too much")
     attack.add_argument("method", choices=[*(name for name, item in METHODS.items() if item.private), *BROKEN_METHODS])
-    attack.add_argument("--pair", choices=list(PAIRS), default="far_record")
-    attack.add_argument("--trials", type=number_or_name, default=2000, help="in each of the two worlds")
+    attack.add_argument("--pair", choices=list(PAIRS), help="by default the first for the method's kind of data")
+    attack.add_argument("--door", choices=DOORS, default="simulation", help="release: the noise that private data get")
+    attack.add_argument("--trials", type=number_or_name, help="in each world; by default 2000, at the release door 400")
     attack.add_argument("--executor", choices=EXECUTORS, default="processes")
     for command in (one, many, attack):
-        command.add_argument("--seed", type=number_or_name, default=0, help="seed of the privacy noise (simulation)")
+        first = None if command is attack else 0  # the release door takes none, and says so
+        command.add_argument(
+            "--seed", type=number_or_name, default=first, help="seed of the privacy noise (simulation)"
+        )
         command.add_argument("--json", action="store_true", help="machine-readable output")
         for name in spec_fields():
             if command is not many or name != "epsilon":
@@ -145,6 +149,7 @@ def audit_command(arguments: argparse.Namespace) -> str:
         trials=arguments.trials,
         seed=arguments.seed,
         executor=arguments.executor,
+        door=arguments.door,
         **chosen_options(arguments),
     )
     return json.dumps(dataclasses.asdict(result), indent=2) if arguments.json else audit_text(result)

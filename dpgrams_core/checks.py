@@ -12,6 +12,9 @@ from dpgrams_core.errors import SpecError
 
 # Far outside any sensible setting, and near enough that no formula built on them can overflow.
 SMALLEST, LARGEST = 1e-12, 1e12
+# The least ε that can be asked for: down to it every noise and its price are checked against exact arithmetic, and
+# nothing useful is left of any data far above it.
+SMALLEST_EPSILON = 1e-6
 
 
 def finite(field: str, value: object) -> float:
@@ -34,6 +37,14 @@ def positive(field: str, value: object) -> float:
         raise SpecError(field, value, "it must be above 0")
     if not SMALLEST <= number <= LARGEST:
         raise SpecError(field, value, f"it must lie between {SMALLEST:g} and {LARGEST:g}")
+    return number
+
+
+def asked_epsilon(field: str, value: object) -> float:
+    """A privacy budget that somebody asks for; shares of it may be smaller."""
+    number = positive(field, value)
+    if number < SMALLEST_EPSILON:
+        raise SpecError(field, value, f"it must lie between {SMALLEST_EPSILON:g} and {LARGEST:g}")
     return number
 
 

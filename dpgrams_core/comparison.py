@@ -18,6 +18,7 @@ from dpgrams_core.methods.dp_grams import guarantee_of, rounds_event, stabilised
 from dpgrams_core.methods.dp_grams_plan import Plan, plan
 from dpgrams_core.methods.functional import SENSITIVITY as RELEASE_SENSITIVITY
 from dpgrams_core.methods.functional import guarantee_of as release_guarantee
+from dpgrams_core.methods.functional import release_event
 from dpgrams_core.methods.linear_rounds import SENSITIVITY as ROUND_SENSITIVITY
 from dpgrams_core.methods.linear_rounds import kernel_sums
 from dpgrams_core.predictions import Prediction, predicted_ascent, predicted_mean_shift, predicted_release
@@ -157,10 +158,11 @@ def _ascent_row(candidate: Candidate, data: Dataset, records: Array) -> Row:
 
 def _functional_row(candidate: Candidate, data: Dataset, records: Array) -> Row:
     spec = FunctionalSpec(**dict(candidate.options))
-    sigma = RELEASE_SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
-    rule = release_bandwidth(n=data.n, d=data.dimension, box=data.box, sigma=sigma)
+    wanted = RELEASE_SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
+    rule = release_bandwidth(n=data.n, d=data.dimension, box=data.box, sigma=wanted)
     bandwidth = Bandwidth(rule * (spec.bandwidth_scale or 1.0), "release", True)
-    event = GaussianRelease(sensitivity=RELEASE_SENSITIVITY, noise_scale=sigma)
+    event = release_event(spec, data.n, data.box, bandwidth.value)
+    sigma = event.noise_scale
     return Row(
         candidate=candidate,
         guarantee=data.qualified(release_guarantee(spec, bandwidth, event), spec),

@@ -37,9 +37,8 @@ from dpgrams_core.methods.dap import candidate_set, draw_anchors, public_grid
 from dpgrams_core.methods.dp_grams import rounds_of, stabilised_score
 from dpgrams_core.methods.dp_grams_c import public_candidates
 from dpgrams_core.methods.dp_grams_plan import Plan, plan
-from dpgrams_core.methods.functional import GRID_DIMENSIONS, SENSITIVITY, choose_release_bandwidth
+from dpgrams_core.methods.functional import GRID_DIMENSIONS, choose_release_bandwidth, release_event
 from dpgrams_core.metrics import score
-from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs import DPGramsSpec, FunctionalSpec, make_spec
@@ -200,7 +199,7 @@ def _release_modes(spec: FunctionalSpec, data: Dataset, seed: int) -> Iterator[A
     """Modes read off the exact surface, and off the noisy one, as many as there are."""
     refuse_private(data)
     h = choose_release_bandwidth(spec, data).value
-    sigma = SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
+    sigma = release_event(spec, data.n, data.box, h).noise_scale
     exact = coefficients(data.points, box_bases(data.box, h))
     noisy = SimulationNoise(seed).independent_gaussian(exact, sigma)
     for values in (exact, noisy):

@@ -9,8 +9,9 @@ have |phi(x)| = 1 for every x.  Their kernel is
 Sensitivity.  For *any* two places, |phi(x) - phi(y)|^2 = 2 - 2 khat(x - y) <= 2 + 2 / (N - 1): with N = 32 one replaced
 record moves the sum of the features by at most 1.437, and of independent frequencies nothing below 2 is certain.
 Several blocks of N vertices are averaged, which keeps the bound.  It holds for records anywhere, inside the box or
-not, for every bandwidth and number of columns, and for whatever numbers the vertices are.  The features are shortened
-by ``ROUNDING``, far more than the rounding errors of the sums, so that the computed change keeps the bound too.
+not, for every bandwidth and number of columns, and for whatever numbers the vertices and the phases are, rounded or
+not.  What rounding of the cosines and of the sums adds is in ``sketch_sensitivity`` (privacy/rounding.py); besides, the
+features are shortened by ``SHORTENED``, so that up to a million records not even the plain bound is exceeded.
 
 The vertices come from a counter through an integer hash, so they are the same on every machine and in every version
 of NumPy; no privacy rests on them.  A linear map gives their differences the covariance I / h^2 exactly, so the kernel
@@ -28,14 +29,14 @@ import numpy as np
 from scipy.special import gammainccinv, ndtri
 
 from dpgrams_core.errors import SpecError
-from dpgrams_core.progress import checkpoint
+from dpgrams_core.privacy.rounding import UNIT, running_sum, with_rounding
 
 Array = np.ndarray
 VERTICES = 32  # of a block
 PAIRS = VERTICES * (VERTICES - 1) // 2
 SKETCH_SENSITIVITY = math.sqrt(2 + 2 / (VERTICES - 1))
 FEWEST_BLOCKS, MOST_BLOCKS = 8, 32
-ROUNDING = 1e-6
+SHORTENED = 1e-6
 FARTHEST = 1e9  # bandwidths from the centre of the box; a record beyond it counts as there, so that no phase overflows
 MAX_PLACES = 1e12  # bandwidths to the power of d in the box; more than that nothing can search
 FALSE_ALARM = 0.001  # over the whole box; strict, since several maps are searched
@@ -89,7 +90,28 @@ def check_resolution(box: Array, bandwidth: float) -> None:
 
 def amplitude(blocks: int) -> float:
     """The factor before every cosine and sine."""
-    return (1 - ROUNDING) / math.sqrt(blocks * PAIRS)
+    return (1 - SHORTENED) / math.sqrt(blocks * PAIRS)
+
+
+def sketch_sensitivity(n: int, blocks: int, multiplier: float) -> float:
+    """How far replacing one record moves the *computed* sums, for noise of ``multiplier`` times this.
+
+    ``SKETCH_SENSITIVITY`` for real numbers (see the head of this file), and the slack for rounding.  Rounded phases
+    keep the bound; a cosine, a sine, their products and the factor before them are off by 8 u at most, and each sum
+    has two products a record (the real part of a complex product).
+
+    >>> 0 < sketch_sensitivity(10**6, 32, 4.2) / SKETCH_SENSITIVITY - 1 < 1e-8
+    True
+    """
+    return with_rounding(
+        SKETCH_SENSITIVITY,
+        n=n,
+        chunk=CHUNK,
+        each=8 * UNIT,
+        numbers=2 * blocks * PAIRS,
+        multiplier=multiplier,
+        terms=2,
+    )
 
 
 def waves(x: Array, box: Array, bandwidth: float, blocks: int) -> Array:
@@ -105,8 +127,9 @@ def waves(x: Array, box: Array, bandwidth: float, blocks: int) -> Array:
 def feature_sums(points: Array, box: Array, bandwidth: float, blocks: int, chunk: int = CHUNK) -> Array:
     """Sum over the records of all cosines, then all sines, (2m,): one pass over chunks of rows.
 
-    Sensitivity: replacing one record changes the result by at most ``SKETCH_SENSITIVITY`` in Euclidean norm, for any
-    records (see the head of this file).
+    Sensitivity: replacing one record changes the result by at most ``sketch_sensitivity`` in Euclidean norm, for any
+    records (see the head of this file).  A record that misses a value adds nothing, and keeps its row, so that all
+    others stay in their chunks.
 
     Notes
     -----
@@ -115,20 +138,16 @@ def feature_sums(points: Array, box: Array, bandwidth: float, blocks: int, chunk
     """
 
     def chunk_sum(start: int) -> Array:
-        wave = waves(points[start : start + chunk], box, bandwidth, blocks)
+        part = points[start : start + chunk]
+        wave = np.where(np.isnan(part).any(axis=1), 0, waves(part, box, bandwidth, blocks))
         return np.asarray(wave @ wave.conj().transpose(0, 2, 1))
 
-    total = np.zeros((blocks, VERTICES, VERTICES), dtype=complex)
     starts = range(0, len(points), chunk)
     if len(starts) < THREADED_CHUNKS:
-        for start in starts:
-            checkpoint()
-            total += chunk_sum(start)
+        total = running_sum(map(chunk_sum, starts), (blocks, VERTICES, VERTICES))
     else:  # cosines take most of the time and leave Python's lock alone; the order of the sum stays the same
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for part in pool.map(chunk_sum, starts):
-                checkpoint()  # what has not begun is given up with the pool
-                total += part
+            total = running_sum(pool.map(chunk_sum, starts))
     first, second = np.triu_indices(VERTICES, 1)
     sums = amplitude(blocks) * total[:, first, second].ravel()
     return np.concatenate([sums.real, sums.imag])

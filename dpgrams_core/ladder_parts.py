@@ -5,7 +5,7 @@ Simulation only: what is switched off here carries no guarantee, and private dat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -77,10 +77,11 @@ class SwitchedNoise(SimulationNoise):
         drawn = super().correlated_gaussian(correlation, scale, columns)
         return drawn if self._ascent else np.zeros_like(drawn)
 
-    def covered_gaussian(self, exact: Array, covariance: Array, scale: float) -> Array:
+    def covered_gaussian(self, tables: Iterable[Array], covariance: Array, scale: float) -> Array:
         """The noisy sums of a round, or the exact ones."""
-        drawn = super().covered_gaussian(exact, covariance, scale)
-        return drawn if self._ascent else exact
+        kept = np.vstack(list(tables))
+        drawn = super().covered_gaussian([kept], covariance, scale)
+        return drawn if self._ascent else kept.sum(axis=0)
 
 
 def true_count(data: Dataset) -> int:

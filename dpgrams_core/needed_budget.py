@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpgrams_core.cells import Cell, CellResult, derived_seed, settled
-from dpgrams_core.checks import between, finite, one_of, positive, whole
+from dpgrams_core.checks import asked_epsilon, between, finite, one_of, positive, whole
 from dpgrams_core.datasets import DATASETS, MAX_N, MIN_N
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import Processes
@@ -214,7 +214,7 @@ def _ends(sought: str, low: float, high: float) -> tuple[float, float]:
     if sought == "n":
         ends = (float(whole("low", low, MIN_N, MAX_N)), float(whole("high", high, MIN_N, MAX_N)))
     else:
-        ends = (positive("low", low), positive("high", high))
+        ends = (asked_epsilon("low", low), asked_epsilon("high", high))
     if ends[0] >= ends[1]:
         raise SpecError("low", low, f"it must be below high = {high:g}")
     return ends
@@ -231,4 +231,4 @@ def _fixed(sought: str, n: int | None, epsilon: float | None, private: bool) -> 
         raise SpecError(field, None, f"give the {field} at which {sought} is sought")
     if field == "n":
         return float(whole("n", given, MIN_N, MAX_N))
-    return positive("epsilon", given) if private else math.inf
+    return asked_epsilon("epsilon", given) if private else math.inf

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from dpgrams_core.checks import between, positive
+from dpgrams_core.checks import asked_epsilon, between
 from dpgrams_core.errors import DataError
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRounds
@@ -75,7 +75,7 @@ def plan_range(n: int, epsilon: float, delta: float) -> RangePlan:
     >>> plan_range(100_000, 0.5, 1e-6).rounds, plan_range(2_000, 0.5, 1e-6).rounds
     (2, 1)
     """
-    one = SENSITIVITY * gaussian_multiplier(positive("epsilon", epsilon), between("delta", delta, 0, 1))
+    one = SENSITIVITY * gaussian_multiplier(asked_epsilon("epsilon", epsilon), between("delta", delta, 0, 1))
     if n < LEAST_ROWS * one:
         needed = math.ceil(LEAST_ROWS * one)
         raise DataError(

@@ -7,7 +7,7 @@ is charged.  What is read off the draw afterwards is left out: a failure there l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,12 +19,10 @@ from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.fourier import public_points
 from dpgrams_core.guarantees import ADD_OR_REMOVE, Guarantee
 from dpgrams_core.methods import METHODS, Method
-from dpgrams_core.methods.functional import choose_release_bandwidth
-from dpgrams_core.methods.functional_regression import UNIT_SQUARE
 from dpgrams_core.privacy.events import Event
 from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 from dpgrams_core.results import Dataset
-from dpgrams_core.specs import FunctionalSpec, make_spec
+from dpgrams_core.specs import make_spec
 
 FEW = 64  # public points that stand for any number of records, where a method only adds them up
 Box = tuple[tuple[float, float], ...]
@@ -105,32 +103,15 @@ def _priced_by_size(method: str, spec: Any, n: int, box: Box) -> tuple[tuple[Eve
     """The same by public facts alone, remembered: a page asks for a price before it asks for the release.
 
     A method with a ``bare`` part is a functional release: it adds up a function of each record, and n enters by its
-    bandwidth and its number of coefficients.  For it few points that count as n are enough.  The others draw batches of
-    their n records, so they get them all.
+    bandwidth, its number of coefficients and its slack for rounding.  For it few points that count as n are enough.
+    The others draw batches of their n records, so they get them all.
     """
     chosen, sides = METHODS[method], np.array(box)
     if chosen.bare is None:
         points = public_points(sides, n)
         return _priced(chosen, spec, Dataset(name="stand-in", kind=chosen.kind, points=points, box=sides))
-    if chosen.kind == "regression":
-        spec = _with_bandwidth_of(spec, n)
-    return _priced(chosen, spec, _few(chosen.kind, n, sides))
-
-
-def _few(kind: str, n: int, box: np.ndarray) -> _StandIn:
-    return _StandIn(name="stand-in", kind=kind, points=public_points(box, min(n, FEW)), box=box, counted=n)
-
-
-def _with_bandwidth_of(spec: Any, n: int) -> Any:
-    """The settings of a functional regression with the bandwidth that n records give.
-
-    The method scales its records to the unit square first, and then counts the few that it was given.
-    """
-    inner = FunctionalSpec(
-        epsilon=spec.epsilon, delta=spec.delta, bandwidth=spec.bandwidth, bandwidth_scale=spec.bandwidth_scale
-    )
-    value = choose_release_bandwidth(inner, _few("regression", n, UNIT_SQUARE)).value
-    return replace(spec, bandwidth=value, bandwidth_scale=None)
+    few = public_points(sides, min(n, FEW))
+    return _priced(chosen, spec, _StandIn(name="stand-in", kind=chosen.kind, points=few, box=sides, counted=n))
 
 
 def _refuse_unpriceable(method: str, options: dict[str, Any]) -> None:

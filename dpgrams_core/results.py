@@ -292,7 +292,7 @@ class AuditResult:
 
     ``trials`` runs were planned in each world and ``trials_done`` have been made; half of them chose the
     tests and half were counted.  ``confidence`` holds for all interim results of one audit together, so
-    stopping early is safe.
+    stopping early is safe.  An audit through the release ``door`` has no seed and cannot be repeated.
     """
 
     method: str
@@ -304,8 +304,9 @@ class AuditResult:
     confidence: float
     trials: int
     trials_done: int
-    seed: int
+    seed: int | None
     tests: tuple[AuditTest, AuditTest]
+    door: str = "simulation"
 
     @property
     def best(self) -> AuditTest:

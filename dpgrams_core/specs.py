@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpgrams_core.bandwidths import BANDWIDTH_RULES
-from dpgrams_core.checks import between, finite, one_of, positive, whole
+from dpgrams_core.checks import asked_epsilon, between, finite, one_of, positive, whole
 from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import KERNELS
 
@@ -83,7 +83,7 @@ class DPGramsSpec:
     candidates: tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        asked_epsilon("epsilon", self.epsilon)
         if between("delta", self.delta, 0, 1) < SMALLEST_DELTA:
             raise SpecError("delta", self.delta, f"it must be at least {SMALLEST_DELTA:g} and below 1")
         one_of("calibration", self.calibration, CALIBRATIONS)
@@ -118,7 +118,7 @@ class FunctionalSpec:
     n_modes: int | None = None
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        asked_epsilon("epsilon", self.epsilon)
         between("delta", self.delta, SMALLEST_DELTA, 1)
         _check_bandwidth(self)
         if self.n_modes is not None:
@@ -140,7 +140,7 @@ class FunctionalRegressionSpec:
     grid_size: int = 51
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        asked_epsilon("epsilon", self.epsilon)
         between("delta", self.delta, SMALLEST_DELTA, 1)
         if self.bandwidth is not None:
             positive("bandwidth", self.bandwidth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpgrams_core.checks import between, finite, positive, whole
+from dpgrams_core.checks import asked_epsilon, between, finite, whole
 from dpgrams_core.errors import SpecError
 from dpgrams_core.specs import SMALLEST_DELTA, DPGramsSpec, _check_bandwidth
 
@@ -88,7 +88,7 @@ class FunctionalCSpec:
     n_clusters: int | None = None
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        asked_epsilon("epsilon", self.epsilon)
         between("delta", self.delta, SMALLEST_DELTA, 1)
         _check_bandwidth(self)
         _check_clusters(self)

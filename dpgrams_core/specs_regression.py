@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgrams_core.checks import between, finite, one_of, positive, whole
+from dpgrams_core.checks import asked_epsilon, between, finite, one_of, positive, whole
 from dpgrams_core.errors import SpecError
 from dpgrams_core.specs import CALIBRATIONS, MAX_STARTS, SMALLEST_DELTA, _check_bandwidth, _optional_positive
 
@@ -74,7 +74,7 @@ class DPPMSSpec:
     cleanup_radius: float | None = None
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        asked_epsilon("epsilon", self.epsilon)
         if between("delta", self.delta, 0, 1) < SMALLEST_DELTA:
             raise SpecError("delta", self.delta, f"it must be at least {SMALLEST_DELTA:g} and below 1")
         one_of("calibration", self.calibration, CALIBRATIONS)

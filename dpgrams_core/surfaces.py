@@ -10,7 +10,7 @@ The coefficients of the projection of f on V are sum_i a_r(X_i1) b_s(X_i2) ...: 
 Projection shortens, so replacing a record moves them by at most |k_h(., X) - k_h(., X')| <= sqrt(2).
 What leaves is those coefficients plus independent N(0, sigma^2); everything in this file is
 post-processing of them.  Directions with eigenvalues below rounding are dropped: no noise would
-cover what they carry.
+cover what they carry.  ``surface_sensitivity`` adds what rounding can do (privacy/rounding.py).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import numpy as np
 from dpgrams_core.archives import ReleaseFile
 from dpgrams_core.checks import box_of, positive
 from dpgrams_core.errors import DataError, SpecError
-from dpgrams_core.progress import checkpoint
+from dpgrams_core.privacy.rounding import running_sum, whitened_axes, whitening_error, with_rounding
 
 Array = np.ndarray
 SPACING = 0.4  # of the bandwidth; the projection then loses less than 1e-3 of a record's kernel
 PADDING = 1.0  # bandwidths beyond the box, so that records at its edge are represented as well
-EIGENVALUE_FLOOR = 1e-10
 MAX_COEFFICIENTS = 2_000_000
+CHUNK = 20_000  # records
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,21 @@ def axis_basis(low: float, high: float, bandwidth: float) -> AxisBasis:
     count = math.ceil((high - low) / (SPACING * bandwidth)) + 1
     nodes = np.linspace(low, high, count)
     gram = np.exp(-0.5 * ((nodes[:, None] - nodes[None, :]) / bandwidth) ** 2)
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > EIGENVALUE_FLOOR * values[-1]
+    axes, root = whitened_axes(gram)
     # An eigenvector's sign is up to the machine's library, and the noise of a seed must not be.  So each points the way
     # of one fixed vector, which has no symmetry and no smoothness that would make it orthogonal to some of them.
-    signs = np.sign(np.cos(np.arange(count) ** 2) @ vectors[:, kept])
-    return AxisBasis(nodes, (vectors[:, kept] * (signs / np.sqrt(values[kept]))).T, bandwidth)
+    signs = np.sign(np.cos(np.arange(count) ** 2) @ axes)
+    return AxisBasis(nodes, (axes * (signs / root)).T, bandwidth)
+
+
+def node_counts(box: Array, bandwidth: float) -> Array:
+    """The number of nodes along each axis, as floats, since it may be beyond any whole number."""
+    return np.asarray(np.ceil(((box[:, 1] - box[:, 0]) / bandwidth + 2 * PADDING) / SPACING) + 1)
 
 
 def box_bases(box: Array, bandwidth: float) -> tuple[AxisBasis, ...]:
     """One basis per axis, bounded in size before anything is computed."""
-    sides = (box[:, 1] - box[:, 0]) / bandwidth + 2 * PADDING
-    size = float(np.prod(np.ceil(sides / SPACING) + 1))
+    size = float(np.prod(node_counts(box, bandwidth)))
     if size > MAX_COEFFICIENTS:
         factor = (size / MAX_COEFFICIENTS) ** (1 / len(box))
         raise SpecError(
@@ -86,25 +89,48 @@ def box_bases(box: Array, bandwidth: float) -> tuple[AxisBasis, ...]:
     return tuple(axis_basis(low, high, bandwidth) for low, high in box)
 
 
-def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = 20_000) -> Array:
-    """sum_i a_r(X_i1) b_s(X_i2) ..., exactly, in one pass over chunks of records.
+def surface_sensitivity(n: int, box: Array, bandwidth: float, multiplier: float) -> float:
+    """How far replacing one record moves the *computed* coefficients, for noise of ``multiplier`` times this.
 
-    Sensitivity: replacing one record changes the result by at most sqrt(2) in Euclidean norm, for any
-    records inside or outside the box (see the head of this file).
+    sqrt(2) for real numbers (see the head of this file), and the slack for rounding: what a record adds is a product
+    over the axes of whitened vectors no longer than 1, so their errors add up.
+
+    >>> box = np.array([[0.0, 10.0], [0.0, 10.0]])
+    >>> slack = [surface_sensitivity(n, box, 1.0, 4.2) / math.sqrt(2) - 1 for n in (10**3, 10**6)]
+    >>> 1e-9 < slack[0] < slack[1] < 1e-7
+    True
     """
-    total = np.zeros([len(basis.whitening) for basis in bases])
-    for start in range(0, len(points), chunk):
-        checkpoint()
-        block = points[start : start + chunk]
-        factors = [basis.values(block[:, j]) for j, basis in enumerate(bases)]
+    counts = node_counts(box, bandwidth)
+    return with_rounding(
+        math.sqrt(2),
+        n=n,
+        chunk=CHUNK,
+        each=sum(whitening_error(int(count)) for count in counts),
+        numbers=int(np.prod(counts)),
+        multiplier=multiplier,
+    )
+
+
+def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = CHUNK) -> Array:
+    """sum_i a_r(X_i1) b_s(X_i2) ..., in one pass over chunks of records.
+
+    Sensitivity: replacing one record changes the result by at most ``surface_sensitivity`` in Euclidean norm, for any
+    records (see the head of this file).  A record that misses a value adds nothing, and keeps its row, so that all
+    others stay in their chunks.
+    """
+
+    def chunk_sum(block: Array) -> Array:
+        places = np.where(np.isnan(block).any(axis=1, keepdims=True), np.inf, block)  # where every kernel is 0
+        factors = [basis.values(places[:, j]) for j, basis in enumerate(bases)]
         if len(factors) == 1:
-            total += factors[0].sum(axis=1)
-        elif len(factors) == 2:
-            total += factors[0] @ factors[1].T
-        else:
-            pairs = np.einsum("an,bn->abn", factors[0], factors[1]).reshape(-1, len(block))
-            total += (pairs @ factors[2].T).reshape(total.shape)
-    return total
+            return np.asarray(factors[0].sum(axis=1))
+        if len(factors) == 2:
+            return factors[0] @ factors[1].T
+        pairs = np.einsum("an,bn->abn", factors[0], factors[1]).reshape(-1, len(block))
+        return (pairs @ factors[2].T).reshape(shape)
+
+    shape = tuple(len(basis.whitening) for basis in bases)
+    return running_sum((chunk_sum(points[start : start + chunk]) for start in range(0, len(points), chunk)), shape)
 
 
 @dataclass(frozen=True, eq=False)

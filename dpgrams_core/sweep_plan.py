@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core.cells import Cell, run_cell
-from dpgrams_core.checks import one_of, positive, whole
+from dpgrams_core.checks import asked_epsilon, one_of, whole
 from dpgrams_core.datasets import DATASETS, MAX_N, MIN_N, load_dataset
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.methods import METHODS
@@ -100,7 +100,7 @@ def plan_cells(
         if METHODS[name].kind != DATASETS[dataset].kind:
             raise SpecError("dataset", dataset, f"{name} works on {METHODS[name].kind} data")
     sizes = tuple(dict.fromkeys(whole("n", value, MIN_N, MAX_N) for value in n))
-    epsilons = tuple(dict.fromkeys(positive("epsilon", value) for value in epsilon))
+    epsilons = tuple(dict.fromkeys(asked_epsilon("epsilon", value) for value in epsilon))
     runs, seed = whole("runs", runs, 1, MAX_RUNS), whole("seed", seed, 0)
     known = {name: {item.name for item in fields(METHODS[name].spec)} for name in names}
     varied, values = _varied(vary, options)

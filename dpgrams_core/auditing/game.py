@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core.auditing.bounds import both_tests
-from dpgrams_core.auditing.pairs import neighbour_pair
-from dpgrams_core.auditing.trials import Game, looks_of, run_looks
-from dpgrams_core.checks import between, one_of, positive, whole
+from dpgrams_core.auditing.pairs import DOORS, neighbour_pair, pairs_for
+from dpgrams_core.auditing.statistics import FAILED
+from dpgrams_core.auditing.trials import ChunkResult, Game, looks_of, run_looks
+from dpgrams_core.checks import asked_epsilon, between, one_of, whole
 from dpgrams_core.errors import SpecError
 from dpgrams_core.executors import Processes
 from dpgrams_core.methods import METHODS, Method
@@ -19,8 +20,8 @@ from dpgrams_core.methods.broken import BROKEN_METHODS
 from dpgrams_core.results import AuditResult, Dataset
 from dpgrams_core.sweeps import EXECUTORS
 
-Array = np.ndarray
 MIN_TRIALS, MAX_TRIALS = 40, 1_000_000
+TRIALS = {"simulation": 2000, "release": 400}  # where nothing else is asked for; OpenDP's noise takes its time
 
 
 def plan_game(
@@ -28,11 +29,12 @@ def plan_game(
     *,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    trials: int = 2000,
-    seed: int = 0,
-    pair: str | tuple[Dataset, Dataset] = "far_record",
+    trials: int | None = None,
+    seed: int | None = None,
+    pair: str | tuple[Dataset, Dataset] | None = None,
     n: int | None = None,
     confidence: float = 0.95,
+    door: str = "simulation",
     **options: Any,
 ) -> Game:
     """Check everything that an audit was asked for, before anything runs."""
@@ -42,23 +44,31 @@ def plan_game(
         known = {**BROKEN_METHODS, **METHODS}
         chosen = known[one_of("method", method, known)]
     names = {item.name for item in fields(chosen.spec)}
-    if not {"epsilon", "delta"} <= names:
+    if "epsilon" not in names:
         raise SpecError("method", chosen.name, "it claims no privacy, so there is nothing to audit")
-    worlds = neighbour_pair(pair, n)
+    if one_of("door", door, DOORS) == "release":
+        if not chosen.private:
+            raise SpecError("method", chosen.name, "the release door takes methods with privacy only")
+        if seed is not None:
+            raise SpecError("seed", seed, "the release door takes no seed, so that no audit there can be repeated")
+    wish = pairs_for(chosen.kind)[0] if pair is None else pair
+    worlds = neighbour_pair(wish, n, kind=chosen.kind, door=door)
     if worlds.first.kind != chosen.kind:
         raise SpecError("method", chosen.name, f"it works on {chosen.kind} data, and the pair is {worlds.first.kind}")
     for name, value in options.items():
         if name not in names:
             raise SpecError(name, value, "no such option; the options are " + ", ".join(sorted(names)))
+    budget = {"epsilon": asked_epsilon("epsilon", epsilon), "delta": between("delta", delta, 0, 1)}
     settings = {name: value for name, value in worlds.settings.items() if name in names} | options
     return Game(
         method=chosen,
-        spec=chosen.spec(epsilon=positive("epsilon", epsilon), delta=between("delta", delta, 0, 1), **settings),
+        spec=chosen.spec(**{name: value for name, value in budget.items() if name in names}, **settings),
         pair=worlds,
         epsilon=float(epsilon),
         delta=float(delta),
-        trials=whole("trials", trials, MIN_TRIALS, MAX_TRIALS),
-        seed=whole("seed", seed, 0),
+        trials=whole("trials", TRIALS[door] if trials is None else trials, MIN_TRIALS, MAX_TRIALS),
+        seed=None if door == "release" else whole("seed", 0 if seed is None else seed, 0),
+        door=door,
         confidence=between("confidence", confidence, 0, 1),
     )
 
@@ -81,14 +91,18 @@ def _known_executor(executor: str | Processes) -> str | Processes:
 
 def _stream(game: Game, executor: str | Processes, *, interim: bool) -> Iterator[AuditResult]:
     """The results of a game; without ``interim`` the last one only, which is the same."""
-    parts: tuple[list[Array], list[Array]] = ([], [])
+    parts: tuple[list[ChunkResult], list[ChunkResult]] = ([], [])
     error = 1 - game.confidence
     looks = looks_of(game)
     results = run_looks(looks, executor)
     try:
         for look, pieces in enumerate(results):
             for part, piece in zip(parts, pieces, strict=True):
-                part.append(piece.rows)
+                part.append(piece)
+            known = next((piece for part in parts for piece in part if piece.names), None)
+            if known is None:  # no run of either world has ended well
+                assert pieces[0].reason is not None
+                raise pieces[0].reason
             last = look == len(looks) - 1
             if not (last or interim):
                 continue
@@ -96,17 +110,18 @@ def _stream(game: Game, executor: str | Processes, *, interim: bool) -> Iterator
                 method=game.method.name,
                 pair=game.pair.name,
                 n=game.pair.first.n,
-                epsilon_claimed=game.epsilon,
+                epsilon_claimed=known.claim,
                 delta=game.delta,
-                claimed_status=pieces[0].status,
+                claimed_status=known.status,
                 confidence=game.confidence,
                 trials=game.trials,
                 trials_done=looks[look][0].stop,
                 seed=game.seed,
+                door=game.door,
                 tests=both_tests(
-                    np.concatenate(parts[0]),
-                    np.concatenate(parts[1]),
-                    pieces[0].names,
+                    np.concatenate([piece.table(known.names) for piece in parts[0]]),
+                    np.concatenate([piece.table(known.names) for piece in parts[1]]),
+                    [FAILED, *known.names],
                     delta=game.delta,
                     error=error / 2 if last else error / 2 / (len(looks) - 1),
                 ),
@@ -120,12 +135,13 @@ def audit(
     *,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    trials: int = 2000,
-    seed: int = 0,
-    pair: str | tuple[Dataset, Dataset] = "far_record",
+    trials: int | None = None,
+    seed: int | None = None,
+    pair: str | tuple[Dataset, Dataset] | None = None,
     executor: str | Processes = "serial",
     n: int | None = None,
     confidence: float = 0.95,
+    door: str = "simulation",
     **options: Any,
 ) -> AuditResult:
     """Play a distinguishing game against a method and bound its epsilon from below.
@@ -134,16 +150,22 @@ def audit(
     ----------
     method : a key of ``METHODS`` or ``BROKEN_METHODS``, or a ``Method`` of your own.
     epsilon, delta : the claim that is tested.
-    trials : runs in each of the two worlds; half choose the test, half are counted.
-    pair : a key of ``PAIRS``, or two Datasets that differ in exactly one record.
+    trials : runs in each of the two worlds; half choose the test, half are counted. By default 2,000, and 400 through
+        the release door.
+    seed : of a simulation, by default 0. The release door takes none, and an audit there cannot be repeated.
+    pair : a key of ``PAIRS``, or two Datasets that differ in exactly one record. By default the first of the method's
+        kind (``pairs_for``).
     executor : "serial", "processes" (all cores) or a pool of one's own; the result is the same.
     n : records of a built-in pair; small is fast, and a guarantee must hold for any n.
     confidence : with at most the remaining probability, a correct mechanism is called caught.
+    door : "simulation", with seeded noise; or "release", the very path that private data take: every record is put into
+        the box, and the noise is OpenDP's. It is slower, and takes pairs with extreme values.
     **options : fields of the method's spec; they replace the settings that come with the pair.
 
     Notes
     -----
-    A lower bound below the claim proves nothing; only ``caught`` is a finding.
+    A lower bound below the claim proves nothing; only ``caught`` is a finding.  A run that fails, and a number that is
+    none, are outcomes like any other: whoever sees them can tell the worlds apart by them.
 
     Examples
     --------
@@ -152,7 +174,7 @@ def audit(
     True
     """
     wish: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "trials": trials, "seed": seed, "pair": pair, "n": n}
-    game = plan_game(method, confidence=confidence, **wish, **options)
+    game = plan_game(method, confidence=confidence, door=door, **wish, **options)
     return next(_stream(game, _known_executor(executor), interim=False))
 
 
@@ -164,11 +186,12 @@ def audit_text(result: AuditResult) -> str:
     >>> print(audit_text(audit("broken_sum", trials=100, n=50)).splitlines()[0])
     Audit of broken_sum on far_record (n = 50): claims ε = 1, δ = 1e-06
     """
+    source = f"seed {result.seed}" if result.door == "simulation" else "through the release door, without a seed"
     done = f"{result.trials_done}" if result.complete else f"{result.trials_done} of {result.trials}"
     lines = [
         f"Audit of {result.method} on {result.pair} (n = {result.n}): "
         f"claims ε = {result.epsilon_claimed:g}, δ = {result.delta:g}",
-        f"  {done} runs in each world, seed {result.seed}; half chose the tests, half are counted",
+        f"  {done} runs in each world, {source}; half chose the tests, half are counted",
     ]
     for test in result.tests:
         sign = ">" if test.above else "<="

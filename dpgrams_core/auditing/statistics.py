@@ -1,10 +1,13 @@
 """From a Release to numbers: test statistics that use only what was released.
 
 Whoever attacks knows both neighbouring data sets and all but the noise; so a statistic may use the
-two places of the record, and for a released surface the two exact surfaces.
+two places of the record, and for a released surface the two exact surfaces.  Whether there is a release at all, and how
+many of its numbers are none, can be seen too: both are statistics of their own.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -17,22 +20,30 @@ from dpgrams_core.surfaces import ReleasedSurface, coefficients
 Array = np.ndarray
 NEAR = 0.08  # of the box's diagonal: what counts as "near" a place
 TRAINED = "trained combination"
+FAILED = "the run failed"
+NOT_FINITE = "released numbers that are not finite"
+LARGEST = 1e150  # what is farther out counts as this, so that sums and squares stay finite
 
 
 class Statistics:
     """The statistics of one pair; holds what need not be computed again for each trial."""
 
-    def __init__(self, pair: NeighbourPair) -> None:
+    def __init__(self, pair: NeighbourPair, worlds: tuple[Dataset, Dataset] | None = None) -> None:
         self.pair = pair
+        self.worlds = (pair.first, pair.second) if worlds is None else worlds
         box = pair.first.box
         self.far = float(np.linalg.norm(box[:, 1] - box[:, 0]))
         along = pair.new - pair.old
-        self.direction = along / np.linalg.norm(along)
+        self.direction = along / max(float(np.linalg.norm(along)), 1e-300)
         self._projection: Array | None = None
 
     def of(self, release: Release) -> dict[str, float]:
         """Every statistic of one release, by name; the names depend on the method only."""
-        found = self._of_points("modes", release.modes)
+        found = {NOT_FINITE: float(sum(int((~np.isfinite(part)).sum()) for part in _released(release)))}
+        found |= self._of_points("modes", release.modes)
+        if release.curve is not None:
+            found |= self._of_points("curve", release.curve)
+            found |= self._of_curve(release.curve)
         if release.anchors is not None:
             found |= self._of_points("anchors", release.anchors)
             first = release.anchors[:1]
@@ -65,6 +76,15 @@ class Statistics:
             found[f"{part}: number near the {name} place"] = float(near.sum())
         return found
 
+    def _of_curve(self, curve: Array) -> dict[str, float]:
+        """The responses that the curve gives where the record's predictor is nearest."""
+        nearest = np.abs(curve[:, 0] - self.pair.new[0])
+        responses = curve[nearest == nearest.min(initial=math.inf), 1]
+        ends = {"lowest": responses.min(initial=self.far), "highest": responses.max(initial=-self.far)}
+        found = {f"curve at the record: {name} response": float(value) for name, value in ends.items()}
+        away = np.abs(responses - self.pair.old[1]).min(initial=self.far)
+        return found | {"curve at the record: distance to the old response": float(away)}
+
     def _of_steps(self, path: Array) -> dict[str, float]:
         """How the first step, and the whole way, move the start nearest to each place."""
         found = {"first step: mean along the move": float(((path[1] - path[0]) @ self.direction).mean())}
@@ -78,11 +98,13 @@ class Statistics:
         return found
 
     def _of_surface(self, surface: ReleasedSurface | ReleasedSketch) -> dict[str, float]:
-        old, new = (float(value) for value in surface.value(np.stack([self.pair.old, self.pair.new])))
+        box = self.pair.first.box
+        places = _in_units_of(np.stack([self.pair.old, self.pair.new]), box, surface.box)
+        old, new = (float(value) for value in surface.value(places))
         if self._projection is None:
             # The noise is the same in every coefficient, so the likelihood ratio of the two worlds is
             # an increasing function of this projection: no test can do better (Neyman and Pearson).
-            exact = [_exact_release(data, surface) for data in (self.pair.first, self.pair.second)]
+            exact = [_exact_release(_in_units_of(data.points, box, surface.box), surface) for data in self.worlds]
             self._projection = exact[1] - exact[0]
         return {
             "surface: height at the old place": old,
@@ -92,11 +114,26 @@ class Statistics:
         }
 
 
-def _exact_release(data: Dataset, surface: ReleasedSurface | ReleasedSketch) -> Array:
-    """What a release of these data would hold without its noise."""
+def _released(release: Release) -> list[Array]:
+    """All numbers of a release."""
+    parts = [release.modes, release.curve, release.anchors, release.trajectories, release.significance]
+    if release.surface is not None:
+        parts.append(release.surface.coefficients)
+    return [part for part in parts if part is not None]
+
+
+def _in_units_of(points: Array, box: Array, other: Array) -> Array:
+    """Points of one box at the same shares of another box; a regression surface lies over the unit square."""
+    if np.array_equal(box, other):
+        return points
+    return np.asarray(other[:, 0] + (points - box[:, 0]) * ((other[:, 1] - other[:, 0]) / (box[:, 1] - box[:, 0])))
+
+
+def _exact_release(points: Array, surface: ReleasedSurface | ReleasedSketch) -> Array:
+    """What a release of these points would hold without its noise."""
     if isinstance(surface, ReleasedSurface):
-        return coefficients(data.points, surface.bases)
-    return feature_sums(data.points, surface.box, surface.bandwidth, surface.blocks)
+        return coefficients(points, surface.bases)
+    return feature_sums(points, surface.box, surface.bandwidth, surface.blocks)
 
 
 def train(first: Array, second: Array) -> tuple[Array, Array, Array]:

@@ -1,7 +1,13 @@
-"""The runs of the game: many trials in two worlds, in portions, on whatever runs them."""
+"""The runs of the game: many trials in two worlds, in portions, on whatever runs them.
+
+A run that fails is an outcome that can be seen, and counts as one: a mechanism that fails in one world and not in the
+other tells them apart.  Only where every run of both worlds fails is there nothing to audit, and the reason is raised.
+"""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice, pairwise
@@ -12,13 +18,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpgrams_core.auditing.pairs import NeighbourPair
-from dpgrams_core.auditing.statistics import Statistics
+from dpgrams_core.auditing.statistics import LARGEST, Statistics
 from dpgrams_core.cells import derived_seed
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import Lost, Processes, stream_tasks
-from dpgrams_core.methods import Method
+from dpgrams_core.guarantees import ADD_OR_REMOVE
+from dpgrams_core.methods import Method, _drawn
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.progress import checkpoint
+from dpgrams_core.results import Guarantee, Release
 
 Array = np.ndarray
 LOOKS = 10  # how often a stream reports
@@ -36,8 +44,28 @@ class Game:
     epsilon: float
     delta: float
     trials: int
-    seed: int
+    seed: int | None
     confidence: float
+    door: str = "simulation"
+
+    def play(self, world: str, number: int) -> Release:
+        """One trial: seeded in a simulation; at the release door the very path that private data take."""
+        data = self.pair.first if world == "first" else self.pair.second
+        if self.door == "release":
+            return _drawn(self.method, data, self.spec)
+        assert self.seed is not None  # plan_game fills it
+        seed = derived_seed(self.seed, "audit", self.method.name, self.pair.name, data.n, world, number)
+        return (self.method.bare or self.method.function)(data, self.spec, SimulationNoise(seed))
+
+    def statistics(self) -> Statistics:
+        """The statistics of this game, which know the records as the method sees them."""
+        if self.door == "simulation":
+            return Statistics(self.pair)
+        return Statistics(self.pair, (self.method.admitted(self.pair.first), self.method.admitted(self.pair.second)))
+
+    def claim_of(self, guarantee: Guarantee) -> float:
+        """The ε that is tested: the one asked for, and twice that where it counts records added or removed."""
+        return self.epsilon * (2 if guarantee.neighbours == ADD_OR_REMOVE else 1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A method of one's own may stand in a script or a notebook, where no worker can import it: it is sent whole.
@@ -66,32 +94,58 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """The statistics of a chunk, one row a trial, and the status that the releases claim."""
+    """The statistics of a chunk, one row a trial, and the status and the ε that the releases claim.
+
+    The row of a run that failed holds nothing but NaN.  Where all of them failed there are no names, and no columns;
+    ``reason`` is why the last one failed.
+    """
 
     names: tuple[str, ...]
     rows: Array
     status: str
+    claim: float
+    reason: SpecError | DataError | None = None
+
+    @property
+    def failed(self) -> Array:
+        """Which runs failed (trials,)."""
+        return np.asarray(np.isnan(self.rows).all(axis=1))
+
+    def table(self, names: tuple[str, ...]) -> Array:
+        """Finite numbers: whether the run failed, and the columns ``names``."""
+        rows = self.rows if self.names else np.full((len(self.rows), len(names)), np.nan)
+        return np.column_stack([self.failed, np.clip(np.nan_to_num(rows), -LARGEST, LARGEST)])
 
 
 def run_chunk(chunk: Chunk) -> ChunkResult:
-    """All trials of a chunk. Each has a seed of its own, derived from what it is and not from who runs it."""
+    """All trials of a chunk. In a simulation each has a seed derived from what it is and not from who runs it."""
     game = chunk.game
-    data = game.pair.first if chunk.world == "first" else game.pair.second
-    statistics = Statistics(game.pair)
-    play = game.method.bare or game.method.function
-    names: tuple[str, ...] = ()
-    rows, status = [], "none"
+    statistics = game.statistics()
+    found: list[dict[str, float] | None] = []
+    status, claim, reason = "none", game.epsilon, None
     # The matrices are small: more than one numerical thread would only wait for the others, and could
     # add up in another order than the workers of another executor do.
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the door says once more in every run what the status says
         for number in range(chunk.start, chunk.stop):
             checkpoint()
-            seed = derived_seed(game.seed, "audit", game.method.name, game.pair.name, data.n, chunk.world, number)
-            release = play(data, game.spec, SimulationNoise(seed))
-            found = statistics.of(release)
-            names, status = tuple(found), data.qualified(release.guarantee, game.spec).words
-            rows.append(list(found.values()))
-    return ChunkResult(names, np.nan_to_num(np.array(rows)), status)
+            try:
+                release = game.play(chunk.world, number)
+            except (SpecError, DataError) as error:
+                found.append(None)
+                reason = error
+            except Exception as error:
+                found.append(None)
+                reason = DataError(
+                    f"A part of the audit could not be run, so it has no result. {type(error).__name__}: {error}"
+                )
+            else:
+                found.append(statistics.of(release))
+                guarantee = game.pair.first.qualified(release.guarantee, game.spec)
+                status, claim = guarantee.words, game.claim_of(guarantee)
+    names = next((tuple(row) for row in found if row is not None), ())
+    rows = [[math.nan] * len(names) if row is None else list(row.values()) for row in found]
+    return ChunkResult(names, np.array(rows).reshape(len(rows), len(names)), status, claim, reason)
 
 
 def looks_of(game: Game) -> list[tuple[Chunk, Chunk]]:
@@ -114,10 +168,10 @@ def run_looks(looks: list[tuple[Chunk, Chunk]], executor: str | Processes) -> It
 
 
 def _in_order(chunks: Sequence[Chunk], executor: str | Processes) -> Iterator[ChunkResult]:
-    """Results in the order of the chunks, so that every executor gives the same stream and the same first error."""
-    known: dict[int, ChunkResult | SpecError | DataError | Lost] = {}
+    """Results in the order of the chunks, so that every executor gives the same stream."""
+    known: dict[int, ChunkResult | Lost] = {}
     wanted = 0
-    outcomes = stream_tasks(_tried, enumerate(chunks), executor)
+    outcomes = stream_tasks(_numbered, enumerate(chunks), executor)
     try:
         for (place, _), outcome in outcomes:
             known[place] = outcome
@@ -125,21 +179,20 @@ def _in_order(chunks: Sequence[Chunk], executor: str | Processes) -> Iterator[Ch
                 found = known.pop(wanted)
                 if isinstance(found, Lost):
                     raise DataError(f"A part of the audit could not be run, so it has no result. {found.sentence}")
-                if not isinstance(found, ChunkResult):
-                    raise found
                 yield found
                 wanted += 1
     finally:
         outcomes.close()  # type: ignore[attr-defined]
 
 
-def _tried(task: tuple[int, Chunk]) -> ChunkResult | SpecError | DataError:
-    """A setting that the method refuses only now is an answer too, with its sentence."""
-    try:
-        return run_chunk(task[1])
-    except (SpecError, DataError) as error:
-        return error
+def _numbered(task: tuple[int, Chunk]) -> ChunkResult:
+    return run_chunk(task[1])
 
 
 def _joined(pieces: Sequence[ChunkResult]) -> ChunkResult:
-    return replace(pieces[-1], rows=np.concatenate([piece.rows for piece in pieces]))
+    """Pieces of one world as one; a piece in which every run failed takes the names of the others."""
+    known = next((piece for piece in pieces if piece.names), pieces[-1])
+    nothing = len(known.names)
+    rows = [piece.rows if piece.names else np.full((len(piece.rows), nothing), np.nan) for piece in pieces]
+    reason = next((piece.reason for piece in pieces if piece.reason is not None), None)
+    return replace(known, rows=np.concatenate(rows), reason=reason)

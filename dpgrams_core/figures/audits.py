@@ -47,7 +47,8 @@ def audits_table(results: Sequence[AuditResult], titles: Sequence[str]) -> pd.Da
             "status": result.claimed_status,
             "runs": f"{result.trials_done:,}" + ("" if result.complete else f" of {result.trials:,}"),
             "n": result.n,
-            "seed": result.seed,
+            "door": result.door,
+            "seed": "none" if result.seed is None else str(result.seed),
         }
         for number, (result, title) in enumerate(zip(results, titles, strict=True), 1)
     ]

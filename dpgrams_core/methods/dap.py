@@ -11,10 +11,12 @@ from scipy.spatial import KDTree
 from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.events import ExponentialDraws
 from dpgrams_core.privacy.noise import Noise
+from dpgrams_core.privacy.rounding import draw_epsilon
 from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 MAX_CANDIDATES = 200_000
+EDGE = 1e-9  # of a radius: far more than the rounding of a distance
 
 
 def public_grid(box: Array, spacing: float) -> Array:
@@ -84,8 +86,19 @@ def naive_counts(points: Array, candidates: Array, radius: float) -> Array:
 
 
 def ball_counts(points: Array, candidates: Array, radius: float) -> Array:
-    """n u_j of eq:uj-def: records within ``radius`` of each candidate, by a tree."""
-    return np.asarray(KDTree(points).query_ball_point(candidates, radius, return_length=True))
+    """n u_j of eq:uj-def: records within ``radius`` of each candidate, the same numbers as ``naive_counts``.
+
+    A tree of the records counts those that are surely inside.  At the very edge of a ball its answer depends on how
+    the tree was built, and so on *other* records: with many records on an edge, one replaced record could move a count
+    by all of them.  So where any record is that near to an edge, its own distance decides.
+    """
+    tree = KDTree(points)
+    counts, perhaps = (
+        np.array(tree.query_ball_point(candidates, radius * (1 + side), return_length=True)) for side in (-EDGE, EDGE)
+    )
+    for number in np.flatnonzero(counts != perhaps):
+        counts[number] = naive_counts(points, candidates[[number]], radius)[0]
+    return counts
 
 
 @dataclass(frozen=True)
@@ -114,11 +127,12 @@ def draw_anchors(
     Sensitivity: the replaced record can only leave the ball of z_j and its replacement only enter it,
     so each count n u_j moves by at most 1; the candidates still open in a round depend only on
     earlier draws.  So each draw with weights exp(epsilon_draw n u_j / 2) is
-    (epsilon_draw, 0)-DP, and the draws compose (thm:dp_init_privacy).
+    (epsilon_draw, 0)-DP, and the draws compose (thm:dp_init_privacy).  Counts are exact; the weights are set for
+    a hair less than epsilon_draw, which pays for the rounding of the log-weights (privacy/rounding.py).
     """
     counts = ball_counts(points, candidates, radius)
     epsilon_draw = epsilon / draws
-    log_weights = epsilon_draw * counts / 2
+    log_weights = draw_epsilon(epsilon_draw, len(points)) * counts / 2
     tree = KDTree(candidates)
     open_ = np.ones(len(candidates), dtype=bool)
     chosen = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from dpgrams_core.bandwidths import Bandwidth, BandwidthFacts, choose_bandwidth, mean_side
 from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import Kernel, get_kernel
-from dpgrams_core.methods.linear_rounds import SENSITIVITY, score_noise
+from dpgrams_core.methods.linear_rounds import round_sensitivity, score_noise
 from dpgrams_core.privacy.accountants import rounds_multiplier
 from dpgrams_core.privacy.calibration import nominal_sensitivity, published_sensitivity, published_sigma
 from dpgrams_core.results import Dataset
@@ -73,7 +73,10 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
     h = bandwidth.value
     kernel = get_kernel(spec.kernel)
     n_steps = math.ceil(log_n) if spec.n_steps is None else spec.n_steps
-    noise = needed_noise(spec, kernel, h, d, n=n, batch_size=batch_size, n_steps=n_steps, epsilon=epsilon_modes)
+    n_starts = default_starts(n, spec.n_modes) if spec.n_starts is None else spec.n_starts
+    noise = needed_noise(
+        spec, kernel, h, d, n=n, batch_size=batch_size, n_steps=n_steps, n_starts=n_starts, epsilon=epsilon_modes
+    )
     chosen = Plan(
         spec=spec,
         bandwidth=bandwidth,
@@ -83,7 +86,7 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
         batch_size=batch_size,
         n_steps=n_steps,
         step_size=h**2 if spec.step_size is None else spec.step_size,
-        n_starts=default_starts(n, spec.n_modes) if spec.n_starts is None else spec.n_starts,
+        n_starts=n_starts,
         init_bandwidth=INIT_BANDWIDTH_OF_BOX * side if spec.init_bandwidth is None else spec.init_bandwidth,
         suppression_radius=SUPPRESSION_OF_BOX * side if spec.suppression_radius is None else spec.suppression_radius,
         gradient_clip=noise.gradient_clip,
@@ -111,7 +114,16 @@ class NeededNoise:
 
 
 def needed_noise(
-    spec: DPGramsSpec, kernel: Kernel, h: float, d: int, *, n: int, batch_size: int, n_steps: int, epsilon: float
+    spec: DPGramsSpec,
+    kernel: Kernel,
+    h: float,
+    d: int,
+    *,
+    n: int,
+    batch_size: int,
+    n_steps: int,
+    n_starts: int,
+    epsilon: float,
 ) -> NeededNoise:
     """The noise that the ascent needs for its share ``epsilon`` of the budget, by the spec's calibration."""
     constants = kernel.constants(d)
@@ -127,11 +139,13 @@ def needed_noise(
         sensitivity = published_sensitivity(constants, h, d, clip, floor)
         sigma = published_sigma(sensitivity, **budget, n=n, batch_size=batch_size, rounds=n_steps)
         return NeededNoise(gradient_clip=clip, density_floor=floor, sensitivity=sensitivity, sigma=sigma)
-    process_noise = SENSITIVITY * rounds_multiplier(epsilon, spec.delta, n, batch_size, n_steps)
+    multiplier = rounds_multiplier(epsilon, spec.delta, n, batch_size, n_steps)
+    sensitivity = round_sensitivity(batch_size, d, n_starts * (1 + d), multiplier)
+    process_noise = sensitivity * multiplier
     return NeededNoise(
         gradient_clip=clip,
         density_floor=floor,
-        sensitivity=SENSITIVITY,
+        sensitivity=sensitivity,
         sigma=score_noise(process_noise, d, h, batch_size, floor),
         process_noise=process_noise,
     )

@@ -35,7 +35,7 @@ from dpgrams_core.methods.dp_pms_curve import cleanup, curve_at, significant
 from dpgrams_core.methods.dp_pms_plan import KERNEL, Plan, plan
 from dpgrams_core.methods.dp_pms_starts import draw_starts
 from dpgrams_core.methods.functional_regression import from_unit
-from dpgrams_core.methods.linear_rounds import clip_and_floor, densities, joint_covariance, kernel_sums
+from dpgrams_core.methods.linear_rounds import block_sums, clip_and_floor, densities, joint_covariance, kernel_sums
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.events import Event, GaussianRounds, SubsampledGaussianRounds
 from dpgrams_core.privacy.noise import Noise
@@ -119,7 +119,8 @@ def noisy_shift(chosen: Plan, batch: Array, at: Array, noise: Noise) -> tuple[Ar
     """
     if chosen.process_noise is not None:
         wanted, covariance = linear_parts(at, chosen.h)
-        sums = noise.covered_gaussian(kernel_sums(batch, at, chosen.h)[wanted], covariance, chosen.process_noise)
+        tables = (table[:, wanted] for table in block_sums(batch, at, chosen.h))
+        sums = noise.covered_gaussian(tables, covariance, chosen.process_noise)
         return *shift_from_sums(sums, chosen), sums[: len(at)] / chosen.process_noise
     shift, share = exact_shift(chosen, batch, at)
     correlation = np.exp(-cdist(at, at) / chosen.h)  # K_t of alg:dp-pms

@@ -12,7 +12,7 @@ from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.methods.dp_pms_starts import Windows, binned_windows, most_filled_bins, sparse_windows
 from dpgrams_core.methods.functional_regression import LEAST_RECORDS, UNIT_SQUARE, to_unit
-from dpgrams_core.methods.linear_rounds import SENSITIVITY, score_noise
+from dpgrams_core.methods.linear_rounds import round_sensitivity, score_noise
 from dpgrams_core.privacy.accountants import rounds_multiplier
 from dpgrams_core.privacy.calibration import published_sensitivity, published_sigma
 from dpgrams_core.results import Dataset
@@ -112,7 +112,14 @@ def plan(spec: DPPMSSpec, data: Dataset) -> Plan:
     windows = windows_of(spec, points[:, 0], init_bandwidth)
     clip_multiplier = CLIP_MULTIPLIER[spec.calibration] if spec.clip_multiplier is None else spec.clip_multiplier
     noise = needed_noise(
-        spec, bandwidth.value, clip_multiplier, n=n, batch_size=batch_size, n_steps=n_steps, epsilon=epsilon_ascent
+        spec,
+        bandwidth.value,
+        clip_multiplier,
+        n=n,
+        batch_size=batch_size,
+        n_steps=n_steps,
+        n_starts=len(windows.x),
+        epsilon=epsilon_ascent,
     )
     chosen = Plan(
         spec=spec,
@@ -237,7 +244,15 @@ class NeededNoise:
 
 
 def needed_noise(
-    spec: DPPMSSpec, h: float, clip_multiplier: float, *, n: int, batch_size: int, n_steps: int, epsilon: float
+    spec: DPPMSSpec,
+    h: float,
+    clip_multiplier: float,
+    *,
+    n: int,
+    batch_size: int,
+    n_steps: int,
+    n_starts: int,
+    epsilon: float,
 ) -> NeededNoise:
     """The noise that the ascent needs for its share ``epsilon`` of the budget, by the spec's calibration.
 
@@ -245,7 +260,7 @@ def needed_noise(
                  DP-GRAMS.  That formula divides by m, for a *mean* of clipped terms; alg:dp-pms *sums* them.
     theorem      eq:sigma-corr at d = 2 for the score of the joint density, of which only the response's
                  coordinate is used; p_floor and A follow the clip multiplier as in DP-GRAMS.
-    tight        sqrt(2) times the multiplier of the rounds, for the kernel sums.
+    tight        sqrt(2), with its slack for rounding, times the multiplier of the rounds, for the kernel sums.
 
     A score is turned into a mean-shift step by h^2, and so is its noise.
     """
@@ -265,9 +280,11 @@ def needed_noise(
     if not low <= epsilon <= high:
         share = f"its share for the ascent, {epsilon:.3g}, must lie between {low:g} and {high:g} in this calibration"
         raise SpecError("epsilon", spec.epsilon, share)
-    process_noise = SENSITIVITY * rounds_multiplier(epsilon, spec.delta, n, batch_size, n_steps)
+    multiplier = rounds_multiplier(epsilon, spec.delta, n, batch_size, n_steps)
+    sensitivity = round_sensitivity(batch_size, 2, 2 * n_starts, multiplier)
+    process_noise = sensitivity * multiplier
     return NeededNoise(
-        sensitivity=SENSITIVITY,
+        sensitivity=sensitivity,
         shift_noise=h**2 * score_noise(process_noise, 2, h, batch_size, floor),
         gradient_clip=clip,
         density_floor=floor,

@@ -22,6 +22,7 @@ import numpy as np
 from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.events import ExponentialDraws
 from dpgrams_core.privacy.noise import Noise
+from dpgrams_core.privacy.rounding import draw_epsilon
 from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
@@ -127,10 +128,11 @@ def draw_starts(
 ) -> Starts:
     """One response of the public grid for each window, by the exponential mechanism.
 
-    (epsilon, 0)-DP in all, by the argument at the top of this file; priced as ``windows.event(epsilon)``.
+    (epsilon, 0)-DP in all, by the argument at the top of this file; priced as ``windows.event(epsilon)``.  Counts are
+    exact; a hair of epsilon pays for the rounding of the log-weights (privacy/rounding.py).
     """
     counts = window_counts(responses, windows, grid, radius)
-    epsilon_draw = windows.event(epsilon).epsilon_each
+    epsilon_draw = draw_epsilon(windows.event(epsilon).epsilon_each, len(responses))
     picks = [noise.gumbel_argmax(epsilon_draw * row / 2) for row in counts]
     sizes = np.array([max(len(rows), 1) for rows in windows.members])
     return Starts(

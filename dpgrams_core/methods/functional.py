@@ -9,7 +9,8 @@ k(X', X') + k(X_i, X_i) - 2 k(X', X_i) = 2 - 2 k(X', X_i) <= 2, since k > 0.  Co
 are no longer than the function, so c changes by at most sqrt(2) in Euclidean norm, and the Gaussian mechanism
 with noise sqrt(2) z has the stated guarantee (Balle & Wang 2018, theorem 8).  Surface, gradient, modes, paths
 and synthetic twins are functions of the release (post-processing).  This is the mechanism of Hall, Rinaldo &
-Wasserman (2013) with the exact multiplier, released as coefficients instead of values.
+Wasserman (2013) with the exact multiplier, released as coefficients instead of values.  In doubles one record moves
+the sums a little farther; ``release_event`` sets the noise for that (privacy/rounding.py).
 
 Missing values.  A private record that misses one adds nothing to f, and n stays the number of rows (door.py).
 Replacing a record by such a one, or the other way, changes f by k(., X_i), of norm 1 < sqrt(2): the same noise
@@ -43,11 +44,10 @@ from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.specs import FunctionalSpec
-from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
+from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients, surface_sensitivity
 
 Array = np.ndarray
-# Rounding in the sums moves the release by far less than 1e-8 of this for a million records; the rest pays for it.
-SENSITIVITY = math.sqrt(2) * (1 + 1e-8)
+SENSITIVITY = math.sqrt(2)  # of real numbers; ``release_event`` adds the slack for rounding
 GRID_DIMENSIONS = 3
 PATH_STEPS = 12
 PATH_STARTS_A_SIDE = 6
@@ -75,6 +75,13 @@ def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset) -> Bandwidth:
             f"for this box h must be at most {mean_side(data.box):.3g}",
         )
     return chosen
+
+
+def release_event(spec: FunctionalSpec, n: int, box: Array, h: float) -> GaussianRelease:
+    """Sensitivity and noise of a surface on a grid, from public facts alone."""
+    multiplier = gaussian_multiplier(spec.epsilon, spec.delta)
+    sensitivity = surface_sensitivity(n, box, h, multiplier)
+    return GaussianRelease(sensitivity=sensitivity, noise_scale=sensitivity * multiplier)
 
 
 def climb(surface: ReleasedSurface, starts: Array, steps: int) -> Array:
@@ -130,11 +137,12 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
     bandwidth = choose_release_bandwidth(spec, data)
     if data.dimension > GRID_DIMENSIONS:
         return release_sketch(data, spec, noise, bandwidth)
-    sigma = SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
     h = bandwidth.value
-    event = GaussianRelease(sensitivity=SENSITIVITY, noise_scale=sigma)
+    bases = box_bases(data.box, h)
+    event = release_event(spec, data.n, data.box, h)
+    sigma = event.noise_scale
     guarantee = guarantee_of(spec, bandwidth, event)  # priced before anything is drawn
-    exact = coefficients(data.usable_points, box_bases(data.box, h))
+    exact = coefficients(data.points, bases)
     surface = ReleasedSurface(noise.independent_gaussian(exact, sigma), data.box, h, sigma, data.n)
     return Release(
         method="functional",

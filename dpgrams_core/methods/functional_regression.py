@@ -42,13 +42,7 @@ def release_joint(data: Dataset, spec: FunctionalRegressionSpec, noise: Noise) -
     refuse_private(data, noise.door)
     if data.n < LEAST_RECORDS:
         raise DataError(f"The data have {data.n} records; modal regression needs at least {LEAST_RECORDS}.")
-    scaled = Dataset(
-        name=data.name,
-        kind="regression",
-        points=to_unit(data.points, data.box),
-        box=UNIT_SQUARE,
-        private=data.private,  # so that a record may miss a value
-    )
+    scaled = replace(data, points=to_unit(data.points, data.box), box=UNIT_SQUARE)
     inner = FunctionalSpec(
         epsilon=spec.epsilon, delta=spec.delta, bandwidth=spec.bandwidth, bandwidth_scale=spec.bandwidth_scale
     )

@@ -1,8 +1,9 @@
 """The functional release in more columns than a grid can hold: one noisy sketch, and everything after it free.
 
 Theorem.  Let phi be the Fourier features of fourier.py, with |phi(x)| <= 1 and |phi(x) - phi(y)| <= Delta for all x and
-y, Delta^2 = 2 + 2/31, and sigma = Delta z(epsilon, delta) with z the multiplier of the analytic Gaussian mechanism.
-Releasing sum_i phi(X_i) + N(0, sigma^2 I) is (epsilon, delta)-DP for the replacement of one record.
+y, Delta^2 = 2 + 2/31 (and a slack for rounding), and sigma = Delta z(epsilon, delta) with z the multiplier of the
+analytic Gaussian mechanism.  Releasing sum_i phi(X_i) + N(0, sigma^2 I) is (epsilon, delta)-DP for the replacement of
+one record.
 
 Proof.  Replacing X_i by X' changes the sum by phi(X') - phi(X_i), at most Delta long; the Gaussian mechanism with noise
 Delta z has the stated guarantee (Balle & Wang 2018, theorem 8).  The frequencies follow from the number of columns and
@@ -34,6 +35,7 @@ from dpgrams_core.fourier import (
     feature_sums,
     noise_ceiling,
     public_points,
+    sketch_sensitivity,
 )
 from dpgrams_core.merging import radius_groups
 from dpgrams_core.methods.released import outside_box, proven_release
@@ -91,8 +93,11 @@ def release_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwidth:
     refuse_private(data, noise.door)
     h = bandwidth.value
     check_resolution(data.box, h)
-    sigma = SKETCH_SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
-    event = GaussianRelease(sensitivity=SKETCH_SENSITIVITY, noise_scale=sigma)
+    multiplier = gaussian_multiplier(spec.epsilon, spec.delta)
+    blocks = choose_blocks(data.n, SKETCH_SENSITIVITY * multiplier)
+    sensitivity = sketch_sensitivity(data.n, blocks, multiplier)
+    sigma = sensitivity * multiplier
+    event = GaussianRelease(sensitivity=sensitivity, noise_scale=sigma)
     # Priced before anything is drawn.
     guarantee = proven_release(
         spec,
@@ -101,7 +106,7 @@ def release_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwidth:
         f"Proven: replacing one record moves the whole released sketch by at most {SKETCH_SENSITIVITY:.3f}, wherever "
         "the record lies, and its modes, paths and heights are computed from that sketch alone. It is paid for once.",
     )
-    exact = feature_sums(data.usable_points, data.box, h, choose_blocks(data.n, sigma))
+    exact = feature_sums(data.points, data.box, h, blocks)
     sketch = ReleasedSketch(noise.independent_gaussian(exact, sigma), data.box, h, sigma, data.n)
     return Release(
         method="functional",

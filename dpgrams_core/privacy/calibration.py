@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpgrams_core.checks import between, positive
 from dpgrams_core.errors import SpecError
 from dpgrams_core.kernels import KernelConstants
+
+SMALL_HALF = 0.01  # a multiplier above 50, so an epsilon of less than about 0.1
 
 
 def published_sensitivity(constants: KernelConstants, h: float, d: int, gradient_clip: float, floor: float) -> float:
@@ -81,8 +83,24 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     True
     """
     half, tail = 0.5 / multiplier, epsilon * multiplier
+    if half < SMALL_HALF:
+        return _small_shift_delta(half, tail)
     # exp(epsilon) Phi(-half - tail) in logarithms: exp(epsilon) alone overflows for large epsilon.
     return float(ndtr(half - tail) - math.exp(epsilon + float(log_ndtr(-half - tail))))
+
+
+def _small_shift_delta(half: float, tail: float) -> float:
+    """The same for a small shift, where the two terms differ by little and their difference would be rounding error.
+
+    With m(t) = (1 - Phi(t)) / phi(t) it is phi(t - s) (m(t - s) - m(t + s)), s and t for half and tail.  The bracket is
+    odd in s; m' = t m - 1 and m^(k+1) = t m^(k) + k m^(k-1) give its series.
+    """
+    m = math.sqrt(math.pi / 2) * float(erfcx(tail / math.sqrt(2)))
+    derivatives = [m, tail * m - 1]
+    for order in range(1, 5):
+        derivatives.append(tail * derivatives[order] + order * derivatives[order - 1])
+    bracket = -2 * sum(derivatives[k] * half**k / math.factorial(k) for k in (1, 3, 5))
+    return math.exp(-0.5 * (tail - half) ** 2) / math.sqrt(2 * math.pi) * bracket
 
 
 def exact_epsilon(multiplier: float, delta: float) -> float:
@@ -96,7 +114,7 @@ def exact_epsilon(multiplier: float, delta: float) -> float:
     high = 1.0
     while gaussian_delta(high, multiplier) > delta:
         high *= 2
-    return float(brentq(lambda epsilon: gaussian_delta(epsilon, multiplier) - delta, 0.0, high, xtol=1e-13))
+    return float(brentq(lambda epsilon: gaussian_delta(epsilon, multiplier) - delta, 0.0, high, xtol=1e-25, rtol=1e-13))
 
 
 def gaussian_multiplier(epsilon: float, delta: float) -> float:

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpgrams_core.checks import between, finite, positive
+from dpgrams_core.checks import asked_epsilon, between, finite, positive
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json
@@ -236,7 +236,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         status : of the guarantee: "proven", "as published" or "nominal".
         description : public words, such as the method and the columns.
         """
-        epsilon, delta = positive("epsilon", epsilon), finite("delta", delta)
+        epsilon, delta = asked_epsilon("epsilon", epsilon), finite("delta", delta)
         if not 0 <= delta < 1:
             raise ValueError("delta must be at least 0 and below 1; nothing was charged")
         if events and price(events, delta or 1e-300).epsilon > epsilon * (1 + 1e-6):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from dpgrams_core import SpecError
-from dpgrams_core.auditing import PAIRS
+from dpgrams_core.auditing import DOORS, PAIRS
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures import audits_chart, short, worlds_chart
 from dpgrams_core.figures.audits import CAUGHT
@@ -20,16 +21,26 @@ from pages._ui.audit_runs import CHOICES, LESSON, OWN, Desk, Record, Wish
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 TRIALS = (200, 400, 1_000, 2_000, 3_000, 5_000)
+MOST_TRIALS = {"simulation": 5_000, "release": 1_000}  # the noise of private data takes its time
+DOOR_WORDS = {
+    "simulation": ("A simulation", "Seeded noise: the same seed, the same audit."),
+    "release": (
+        "Through the release door",
+        "The noise that private data get, slower, and without a seed: no such audit can be repeated.",
+    ),
+}
 LARGEST_SEED = 2**31 - 1
 TICK = 0.1  # seconds between two looks
 PLACES = {"audit_old_x": -1.0, "audit_old_y": 0.0, "audit_new_x": 1.0, "audit_new_y": 0.0}
-KEYS = ["audit_method", "audit_pair", "audit_eps", "audit_trials", "audit_seed", *PLACES]
+KEYS = ["audit_method", "audit_pair", "audit_door", "audit_eps", "audit_trials", "audit_seed", *PLACES]
 
 METHOD_WORDS = {
     "functional": "The whole surface is released at once. Its claim has a proof, so a catch would be a bug.",
     "tight": "Noisy kernel sums at every step. Its claim has a proof, so a catch would be a bug.",
     "theorem": "The noise of the paper's theorem. Its proof has a gap, which these pairs need not show.",
     "experiments": "The noise of the paper's tables. Its ε is a name, not a proof.",
+    "functional_regression": "The whole surface over predictor and response is released at once, with a proof.",
+    "pms_tight": "Noisy kernel sums at every step, for a curve. Its claim has a proof, so a catch would be a bug.",
     "broken_data_starts": "Starts at records of the data and pays nothing for it. The audit must catch it.",
     "broken_sum": "Adds contributions up under the noise of their mean. The audit must catch it.",
 }
@@ -38,6 +49,20 @@ PAIR_WORDS = {
     "moved_record": ("A loner moves", "A record far from the cluster moves from one corner to the opposite one."),
     "cluster_boundary": ("The deciding vote", "Two clusters of equal size; the last record makes one the larger."),
     "counted_worst_case": ("Left or right of a pile", "199 records in one point; the last stands left or right of it."),
+    "largest_record": ("A record near the largest number", "One record of 200 stands at 1.79e308, far beyond the box."),
+    "overflowing_record": (
+        "A record whose square overflows",
+        "One record of 200 stands at 2e154: its square is no number.",
+    ),
+    "infinite_record": ("An infinite record", "The values of one record of 200 are infinite."),
+    "missing_record": ("A record that misses a value", "One record of 200 misses a value."),
+    "far_response": (
+        "A response leaves the others",
+        "One of 200 equal responses moves from 0.5 to 0.9.",
+    ),
+    "largest_response": ("A response near the largest number", "One of 200 responses is 1.79e308."),
+    "infinite_response": ("An infinite response", "One of 200 responses is minus infinity."),
+    "missing_response": ("A missing response", "One of 200 responses is missing."),
     OWN: ("A pair of your own", "A cluster of 199 records at (0, 0) in the box from −5 to 5; you place the last."),
 }
 PASS = "A pass proves nothing: another pair or a better test may show more. Only a catch is a finding."
@@ -47,6 +72,7 @@ def start() -> None:
     """First values of the controls, from the URL; call it before a page writes its URL (with ``KEYS`` in it)."""
     state.start("audit_method", "functional", state.one_of_these(list(CHOICES)))
     state.start("audit_pair", "far_record", state.one_of_these([*PAIRS, OWN]))
+    state.start("audit_door", "simulation", state.one_of_these(DOORS))
     state.start("audit_eps", 1.0, state.one_of_these(EPSILONS))
     state.start("audit_trials", 1_000, state.one_of_these(TRIALS))
     state.start("audit_seed", 0, state.number_within(int, 0, LARGEST_SEED, empty=False))
@@ -109,18 +135,31 @@ def _controls() -> Wish:
         )
         st.caption(METHOD_WORDS[choice])
     with right:
+        # The door comes further down; what it was left at decides which pairs there are.
+        _keep_to("audit_door", CHOICES[choice].doors)
+        pairs = CHOICES[choice].pairs(st.session_state["audit_door"])
+        _keep_to("audit_pair", pairs)
         pair = st.selectbox(
             "Two worlds",
-            [*PAIRS, OWN],
+            pairs,
             format_func=lambda name: PAIR_WORDS[name][0],
             key="audit_pair",
-            help="Two data sets that differ in one record (neighbours).",
+            help="Two data sets that differ in one record (neighbours). Extreme values need the release door.",
             **stored,
         )
         st.caption(PAIR_WORDS[pair][1])
     places = _own_places(stored) if pair == OWN else None
-    columns = st.columns([2, 2, 1], gap="medium")
-    epsilon = columns[0].select_slider(
+    columns = st.columns([2, 2, 2, 1], gap="medium")
+    door = columns[0].selectbox(
+        "Noise",
+        CHOICES[choice].doors,
+        format_func=lambda name: DOOR_WORDS[name][0],
+        key="audit_door",
+        help="The noise of a simulation, or the path that private data take.",
+        **stored,
+    )
+    columns[0].caption(DOOR_WORDS[door][1])
+    epsilon = columns[1].select_slider(
         "Claimed ε",
         EPSILONS,
         format_func="{:g}".format,
@@ -128,25 +167,35 @@ def _controls() -> Wish:
         help="The claim that is tested (ε), at δ = 1e-6.",
         **stored,
     )
-    trials = columns[1].select_slider(
+    offered = [count for count in TRIALS if count <= MOST_TRIALS[door]]
+    _keep_to("audit_trials", offered)
+    trials = columns[2].select_slider(
         "Runs in each world",
-        TRIALS,
+        offered,
         format_func="{:,}".format,
         key="audit_trials",
         help="More runs can show a larger ε: 200 cannot show more than about 3.",
         **stored,
     )
-    seed = columns[2].number_input(
-        "Seed",
-        0,
-        LARGEST_SEED,
-        step=1,
-        key="audit_seed",
-        help="Same seed, same runs: an audit is a simulation.",
-        **stored,
-    )
+    seed = 0
+    if door == "simulation":
+        seed = columns[3].number_input(
+            "Seed",
+            0,
+            LARGEST_SEED,
+            step=1,
+            key="audit_seed",
+            help="Same seed, same runs: an audit is a simulation.",
+            **stored,
+        )
     old, new = places or (None, None)
-    return Wish(choice=choice, pair=pair, epsilon=epsilon, trials=trials, seed=seed, old=old, new=new)
+    return Wish(choice=choice, pair=pair, epsilon=epsilon, trials=trials, seed=seed, old=old, new=new, door=door)
+
+
+def _keep_to(key: str, offered: Sequence[Any]) -> None:
+    """Move a control whose choice another control has taken away: to the largest number, or to the first name."""
+    if st.session_state[key] not in offered:
+        st.session_state[key] = offered[-1] if isinstance(offered[0], int) else offered[0]
 
 
 def _own_places(stored: dict[str, Any]) -> tuple[tuple[float, float], tuple[float, float]]:

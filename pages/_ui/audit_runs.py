@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core import DataError, Dataset, SpecError
-from dpgrams_core.auditing import neighbour_pair, stream_audit
+from dpgrams_core.auditing import DOORS, neighbour_pair, pairs_for, stream_audit
 from dpgrams_core.auditing.pairs import BOX
 from dpgrams_core.costs import audit_seconds
-from dpgrams_core.methods import METHODS
+from dpgrams_core.methods import METHODS, Method
 from dpgrams_core.methods.broken import BROKEN_METHODS
 from dpgrams_core.results import AuditResult
 
@@ -37,7 +37,21 @@ class Choice:
     @property
     def field_names(self) -> set[str]:
         """The settings that the method knows."""
-        return set({**METHODS, **BROKEN_METHODS}[self.method].spec.__dataclass_fields__)
+        return set(self._known.spec.__dataclass_fields__)
+
+    @property
+    def doors(self) -> tuple[str, ...]:
+        """The doors that it can be audited through."""
+        return DOORS if self._known.private else DOORS[:1]
+
+    def pairs(self, door: str) -> list[str]:
+        """The pairs of worlds that it can be audited on, the default first."""
+        own = [OWN] if self._known.kind == "modes" else []
+        return [*pairs_for(self._known.kind, door), *own]
+
+    @property
+    def _known(self) -> Method:
+        return {**METHODS, **BROKEN_METHODS}[self.method]
 
 
 CHOICES = {
@@ -49,6 +63,8 @@ CHOICES = {
     "experiments": Choice(
         method="dp_grams", title="DP-GRAMS, experiments: nominal", options=(("calibration", "experiments"),)
     ),
+    "functional_regression": Choice(method="functional_regression", title="Functional release for regression: proven"),
+    "pms_tight": Choice(method="dp_pms", title="DP-PMS, tight: proven", options=(("calibration", "tight"),)),
     "broken_data_starts": Choice(method="broken_data_starts", title="Broken on purpose: starts at records"),
     "broken_sum": Choice(method="broken_sum", title="Broken on purpose: a sum, with the noise of a mean"),
 }
@@ -59,10 +75,11 @@ class Wish:
     """One audit that somebody asked for."""
 
     choice: str
-    pair: str = "far_record"
+    pair: str | None = None
     epsilon: float = 1.0
     trials: int = 2_000
     seed: int = 0
+    door: str = "simulation"
     old: Place | None = None
     new: Place | None = None
     n: int | None = None
@@ -82,11 +99,18 @@ class Wish:
         options = dict(chosen.options) | dict(self.options)
         pair: Any = self.pair
         if self.pair == OWN:
-            first, second, settings = own_pair(self.old or (0.0, 0.0), self.new or (0.0, 0.0))
+            first, second, settings = own_pair(self.old or (0.0, 0.0), self.new or (0.0, 0.0), self.door)
             pair = (first, second)
             options |= {name: value for name, value in settings.items() if name in chosen.field_names}
         return stream_audit(
-            chosen.method, pair=pair, epsilon=self.epsilon, trials=self.trials, seed=self.seed, n=self.n, **options
+            chosen.method,
+            pair=pair,
+            epsilon=self.epsilon,
+            trials=self.trials,
+            seed=self.seed if self.door == "simulation" else None,
+            n=self.n,
+            door=self.door,
+            **options,
         )
 
 
@@ -97,14 +121,14 @@ LESSON = (
 )
 
 
-def own_pair(old: Place, new: Place) -> tuple[Dataset, Dataset, dict[str, Any]]:
+def own_pair(old: Place, new: Place, door: str = "simulation") -> tuple[Dataset, Dataset, dict[str, Any]]:
     """The cluster of ``moved_record`` with a record at ``old`` or at ``new``, and the settings of that pair.
 
     >>> first, second, settings = own_pair((1.0, 0.0), (2.0, 0.0))
     >>> first.n, settings["candidates"]
     (200, ((1.0, 0.0), (2.0, 0.0)))
     """
-    like = neighbour_pair("moved_record")
+    like = neighbour_pair("moved_record", door=door)
     first, second = (
         Dataset(
             name="own pair",

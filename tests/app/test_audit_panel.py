@@ -194,6 +194,53 @@ class TestPanel:
         assert "No audit yet" in text(other)
 
 
+class TestDoors:
+    def test_an_audit_through_the_release_door_runs_to_its_end_and_has_no_seed(self, page):
+        choose(page, "selectbox", "audit_method", "tight")
+        choose(page, "selectbox", "audit_door", "release")
+        assert "without a seed: no such audit can be repeated" in text(page)
+        assert "audit_seed" not in {control.key for control in page.number_input}
+        choose(page, "selectbox", "audit_pair", "missing_record")
+        press(page, "audit_run")
+        look(page, 10)
+        assert not page.exception
+        assert not page.error
+        shown = table(page)
+        assert (list(shown["door"]), list(shown["seed"]), list(shown["pair"])) == (
+            ["release"],
+            ["none"],
+            ["missing_record"],
+        )
+        assert page.query_params["audit_door"] == "release"
+
+    def test_a_broken_method_is_simulated_only_and_other_choices_follow(self, page):
+        choose(page, "selectbox", "audit_method", "tight")
+        choose(page, "selectbox", "audit_door", "release")
+        choose(page, "selectbox", "audit_pair", "infinite_record")
+        choose(page, "selectbox", "audit_method", "broken_sum")
+        boxes = {control.key: control for control in page.selectbox}
+        assert not page.exception
+        assert boxes["audit_door"].options == ["A simulation"]
+        assert boxes["audit_pair"].value == "far_record"
+        choose(page, "selectbox", "audit_method", "pms_tight")
+        assert {control.key: control.value for control in page.selectbox}["audit_pair"] == "far_response"
+
+    def test_a_link_cannot_ask_for_more_runs_than_the_door_is_offered_with(self):
+        app = AppTest.from_function(script, default_timeout=120)
+        app.query_params.update({"audit_trials": "5000", "audit_door": "release", "audit_pair": "largest_record"})
+        app.run()
+        assert not app.exception
+        assert {control.key: control.value for control in app.select_slider}["audit_trials"] == 1_000
+        assert {control.key: control.value for control in app.selectbox}["audit_pair"] == "largest_record"
+
+    def test_a_link_with_a_pair_that_the_door_does_not_take_is_set_right(self):
+        app = AppTest.from_function(script, default_timeout=120)
+        app.query_params.update({"audit_pair": "largest_record"})
+        app.run()
+        assert not app.exception
+        assert {control.key: control.value for control in app.selectbox}["audit_pair"] == "far_record"
+
+
 class TestWords:
     def test_every_choice_and_pair_has_its_sentence(self):
         assert set(METHOD_WORDS) == set(CHOICES)

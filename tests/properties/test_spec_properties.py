@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgrams_core import SpecError, load_dataset, run
-from dpgrams_core.checks import LARGEST, SMALLEST
+from dpgrams_core.checks import LARGEST, SMALLEST, SMALLEST_EPSILON
 from dpgrams_core.specs import DPGramsSpec, MeanShiftSpec, make_spec
 
 sizes = st.floats(SMALLEST, LARGEST)
@@ -19,7 +19,7 @@ counts = st.integers(1, 1000)
 good = st.fixed_dictionaries(
     {},
     optional={
-        "epsilon": sizes,
+        "epsilon": st.floats(SMALLEST_EPSILON, LARGEST),
         "delta": st.floats(1e-100, 1, exclude_max=True),
         "kernel": st.sampled_from(["gaussian", "gaussian4", "legendre4"]),
         "bandwidth": st.one_of(st.none(), sizes, st.sampled_from(["rate", "h_opt", "silverman", "box_rate"])),

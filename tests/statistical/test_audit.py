@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from dpgrams_core.auditing import PAIRS, audit
+from dpgrams_core.auditing import audit, pairs_for
 from dpgrams_core.auditing.bounds import both_tests
 from dpgrams_core.bumps import Bumps
 from dpgrams_core.methods import Method
@@ -101,7 +101,7 @@ def test_a_broken_mechanism_is_caught(name, epsilon, seed):
 @pytest.mark.parametrize(
     ("pair", "options"),
     [
-        *((name, {"epsilon": 0.5}) for name in PAIRS),
+        *((name, {"epsilon": 0.5}) for name in pairs_for("modes")),
         ("far_record", {"epsilon": 2.0}),
         ("far_record", {"epsilon": 0.5, "n_steps": 4}),
         ("moved_record", {"epsilon": 0.5, "n_steps": 3, "batch_size": 20, "trials": 120}),
@@ -135,7 +135,8 @@ def test_the_functional_release_is_not_caught(epsilon, seed, flake_rate, surface
 
 def test_the_functional_release_with_too_little_noise_is_caught(seed, surface_only, monkeypatch):
     # A sensitivity that is wrong by a factor of ten, as a slip between records and densities would make it.
-    monkeypatch.setattr(surface_only, "SENSITIVITY", surface_only.SENSITIVITY / 10)
+    right = surface_only.surface_sensitivity
+    monkeypatch.setattr(surface_only, "surface_sensitivity", lambda *facts: right(*facts) / 10)
     result = audit("functional", epsilon=2.0, delta=DELTA, trials=TRIALS, seed=seed, n=50, bandwidth=2.5)
     assert result.caught
 

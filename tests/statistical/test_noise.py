@@ -34,7 +34,7 @@ def independent(noise, seed):
 @pytest.fixture(scope="module")
 def covered(noise, seed):
     exact = CORRELATION @ np.random.default_rng(seed).normal(0, 50, 5)
-    rows = [noise.covered_gaussian(exact, CORRELATION, SCALE) - exact for _ in range(RUNS)]
+    rows = [noise.covered_gaussian([exact], CORRELATION, SCALE) - exact for _ in range(RUNS)]
     return np.stack([rows[0::2], rows[1::2]], axis=2)  # two draws side by side: independent columns
 
 

@@ -30,7 +30,7 @@ class TestAtTheDoor:
     @pytest.fixture
     def drawn(self, noise, rng):
         exact = COVARIANCE @ rng.normal(0, 50, len(COVARIANCE))
-        return pairs([noise.covered_gaussian(exact, COVARIANCE, self.SCALE) - exact for _ in range(2 * RUNS)])
+        return pairs([noise.covered_gaussian([exact], COVARIANCE, self.SCALE) - exact for _ in range(2 * RUNS)])
 
     def test_the_right_covariance_is_accepted(self, drawn, pvalues, flake_rate):
         found = pvalues(drawn, COVARIANCE, self.SCALE)
@@ -46,7 +46,7 @@ class TestAtTheDoor:
 
     def test_coinciding_starts_get_the_same_noise_of_full_size(self, noise, flake_rate):
         twice = joint_covariance(AT[[0, 0, 1]], H)
-        drawn = np.stack([noise.covered_gaussian(np.zeros(9), twice, self.SCALE) for _ in range(500)])
+        drawn = np.stack([noise.covered_gaussian([np.zeros(9)], twice, self.SCALE) for _ in range(500)])
         np.testing.assert_allclose(drawn[:, 0], drawn[:, 1], atol=1e-9)
         np.testing.assert_allclose(drawn[:, 3:5], drawn[:, 5:7], atol=1e-9)
         law, total = stats.chi2(500), float((drawn[:, 0] ** 2).sum()) / self.SCALE**2

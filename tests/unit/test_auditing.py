@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dpgrams_core import DataError, SpecError
-from dpgrams_core.auditing import PAIRS, audit, audit_text, game, neighbour_pair, stream_audit, trials
+from dpgrams_core.auditing import PAIRS, audit, audit_text, game, neighbour_pair, pairs_for, stream_audit, trials
 from dpgrams_core.auditing.bounds import both_tests, choose_test, clopper_pearson, log_ratio
 from dpgrams_core.auditing.statistics import Statistics, train, with_trained
 from dpgrams_core.methods import METHODS
@@ -23,20 +23,40 @@ from dpgrams_core.specs import DPGramsSpec
 from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
 
 SMALL = {"trials": 60, "n": 30}
+METHOD_OF = {"modes": "dp_grams", "regression": "dp_pms", "clusters": "dp_grams_c"}  # those that fill a missing value
 
 
 class TestPairs:
     @pytest.mark.parametrize("n", [10, 51, 200])
     @pytest.mark.parametrize("name", PAIRS)
-    def test_built_in_pairs_differ_in_one_record_inside_the_box(self, name, n):
-        pair = neighbour_pair(name, n)
-        rows = np.flatnonzero((pair.first.points != pair.second.points).any(axis=1))
-        assert len(rows) == 1
-        assert pair.first.n == pair.second.n == n
-        np.testing.assert_array_equal(pair.first.points[rows[0]], pair.old)
-        np.testing.assert_array_equal(pair.second.points[rows[0]], pair.new)
-        for data in (pair.first, pair.second):
-            assert ((data.points >= data.box[:, 0]) & (data.points <= data.box[:, 1])).all()
+    def test_built_in_pairs_differ_in_one_record_inside_the_box_unless_that_is_the_point(self, name, n):
+        for kind in PAIRS[name].kinds:
+            pair = neighbour_pair(name, n, kind=kind, door="release")
+            rows = np.flatnonzero((pair.first.points != pair.second.points).any(axis=1))
+            assert len(rows) == 1
+            assert pair.first.n == pair.second.n == n
+            inside = [
+                ((data.points >= data.box[:, 0]) & (data.points <= data.box[:, 1])).all(axis=1)
+                for data in (pair.first, pair.second)
+            ]
+            assert inside[0].all()
+            assert inside[1].sum() == n - PAIRS[name].extreme
+            worlds = [METHODS[METHOD_OF[kind]].admitted(data).points[rows[0]] for data in (pair.first, pair.second)]
+            np.testing.assert_array_equal(worlds, [pair.old, pair.new])
+
+    def test_a_pair_that_only_private_data_can_hold_needs_the_release_door(self):
+        for name, built_in in PAIRS.items():
+            if built_in.extreme:
+                with pytest.raises(SpecError, match=f"{name}.*release door"):
+                    neighbour_pair(name)
+            else:
+                assert not neighbour_pair(name).first.private
+        assert [name for name in PAIRS if PAIRS[name].extreme and "modes" in PAIRS[name].kinds]
+        assert pairs_for("clusters", "release") == pairs_for("modes", "release")
+
+    def test_a_pair_of_another_kind_is_refused_with_those_that_fit(self):
+        with pytest.raises(SpecError, match=r"far_record.*regression data choose one of far_response"):
+            audit("dp_pms", pair="far_record", trials=40)
 
     def test_a_pair_of_ones_own_is_taken(self, table):
         points = np.zeros((20, 2))

@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 
 from dpgrams_core import SpecError
-from dpgrams_core.checks import LARGEST, SMALLEST, between, box_of, finite, one_of, positive, whole
+from dpgrams_core.checks import (
+    LARGEST,
+    SMALLEST,
+    SMALLEST_EPSILON,
+    asked_epsilon,
+    between,
+    box_of,
+    finite,
+    one_of,
+    positive,
+    whole,
+)
 
 NOT_NUMBERS = ["1", None, [1.0], True, np.True_, 1j, Decimal(1), np.array(1.0)]
 
@@ -99,3 +110,9 @@ def test_an_endless_box_is_refused(value, refused):
 
 def test_a_good_box_keeps_its_numbers():
     assert box_of(((0, 1), (-2, 3))).tolist() == [[0.0, 1.0], [-2.0, 3.0]]
+
+
+@pytest.mark.parametrize("value", [9.99e-7, 1e-9, SMALLEST])
+def test_a_budget_below_the_least_is_refused_with_its_range(value, refused):
+    refused(lambda: asked_epsilon("epsilon", value), "epsilon", value, "between 1e-06 and 1e+12")
+    assert asked_epsilon("epsilon", SMALLEST_EPSILON) == 1e-6

@@ -131,7 +131,7 @@ def test_tight_rounds_are_those_of_the_plan(batch, data):
     assert rounds_epsilon(event, settings.delta) == pytest.approx(0.7, rel=1e-6)
     planned = by_key(compare(settings, data))["tight"].events[1]
     assert (event.rounds, event.n, event.batch_size) == (planned.rounds, planned.n, planned.batch_size)
-    assert event.noise_scale == pytest.approx(planned.noise_scale, rel=1e-9)
+    assert event.multiplier == pytest.approx(planned.multiplier, rel=1e-9)
 
 
 def test_one_round_alone(data):

@@ -126,9 +126,10 @@ class TestTheRounds:
         seen = []
         draw = SimulationNoise.covered_gaussian
 
-        def watch(self, exact, covariance, scale):
-            seen.append((len(exact), covariance, scale))
-            return draw(self, exact, covariance, scale)
+        def watch(self, tables, covariance, scale):
+            tables = list(tables)
+            seen.append((tables[0].shape[1], covariance, scale))
+            return draw(self, tables, covariance, scale)
 
         monkeypatch.setattr(SimulationNoise, "covered_gaussian", watch)
         release = run("dp_pms", waves, seed=2, calibration="tight", n_steps=3)
@@ -196,8 +197,8 @@ class TestCurve:
         released = []
         draw = SimulationNoise.covered_gaussian
 
-        def watch(self, exact, covariance, scale):
-            released.append(draw(self, exact, covariance, scale))
+        def watch(self, tables, covariance, scale):
+            released.append(draw(self, tables, covariance, scale))
             return released[-1]
 
         monkeypatch.setattr(SimulationNoise, "covered_gaussian", watch)

@@ -18,7 +18,7 @@ from dpgrams_core.methods.dp_pms_plan import plan
 from dpgrams_core.methods.dp_pms_starts import binned_windows, most_filled_bins, sparse_windows, window_counts
 from dpgrams_core.methods.linear_rounds import SENSITIVITY, kernel_sums
 from dpgrams_core.privacy.calibration import published_sensitivity
-from dpgrams_core.privacy.noise import SMALLEST_EIGENVALUE
+from dpgrams_core.privacy.rounding import SMALLEST_EIGENVALUE
 from dpgrams_core.specs_regression import DPPMSSpec
 
 ROUNDING = 1e-6

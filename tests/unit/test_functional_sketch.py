@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from dpgrams_core import run
 from dpgrams_core.errors import SpecError
-from dpgrams_core.fourier import PAIRS, SKETCH_SENSITIVITY, feature_sums, noise_ceiling
+from dpgrams_core.fourier import PAIRS, SKETCH_SENSITIVITY, feature_sums, noise_ceiling, sketch_sensitivity
 from dpgrams_core.methods.functional_sketch import climb, find_sketch_bumps
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
@@ -71,8 +71,11 @@ def test_the_guarantee_is_proven_and_priced_at_what_was_asked(blobs):
     data = blobs(4, 500)
     for epsilon in (0.1, 1.0, 5.0):
         release = release_of(data, epsilon=epsilon, n_modes=1)
-        scale = SKETCH_SENSITIVITY * gaussian_multiplier(epsilon, 1e-6)
-        assert release.events == (GaussianRelease(sensitivity=math.sqrt(2 + 2 / 31), noise_scale=scale),)
+        multiplier = gaussian_multiplier(epsilon, 1e-6)
+        sensitivity = sketch_sensitivity(release.surface.n, release.surface.blocks, multiplier)
+        scale = sensitivity * multiplier
+        assert math.sqrt(2 + 2 / 31) < sensitivity < math.sqrt(2 + 2 / 31) * (1 + 1e-9)
+        assert release.events == (GaussianRelease(sensitivity=sensitivity, noise_scale=scale),)
         assert release.noise_scale == release.surface.noise_scale == scale
         assert (release.guarantee.status, release.guarantee.epsilon, release.guarantee.delta) == (
             "proven",
@@ -154,4 +157,4 @@ def test_records_outside_the_box_are_counted_and_do_not_move_the_noise(table, rn
     release = release_of(table(points, [(-7.0, 7.0)] * 4), n_modes=1)
     assert release.diagnostics.outside_box == 5
     assert np.isfinite(release.modes).all()
-    assert release.noise_scale == SKETCH_SENSITIVITY * gaussian_multiplier(1.0, 1e-6)
+    assert release.noise_scale == pytest.approx(SKETCH_SENSITIVITY * gaussian_multiplier(1.0, 1e-6), rel=1e-9)

@@ -17,6 +17,7 @@ from dpgrams_core import METHODS, DataError, PrivacyLeakWarning, SpecError, run
 from dpgrams_core.methods import UNPROVEN_CALIBRATIONS
 from dpgrams_core.privacy import noise as noise_module
 from dpgrams_core.privacy.noise import LATTICE_BITS, Noise, ReleaseNoise, SimulationNoise, gaussian_measurement
+from dpgrams_core.privacy.rounding import lift, with_rounding
 from dpgrams_core.specs import CALIBRATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,7 @@ def draws(noise):
     return (
         noise.independent_gaussian(np.zeros(8), 1.0).tolist(),
         noise.correlated_gaussian(np.eye(4), 1.0, 2).tolist(),
-        noise.covered_gaussian(np.zeros(8), np.eye(8), 1.0).tolist(),
+        noise.covered_gaussian([np.zeros(8)], np.eye(8), 1.0).tolist(),
         [noise.gumbel_argmax(np.zeros(1000)) for _ in range(20)],
         noise.batch(1000, 100).tolist(),
     )
@@ -256,11 +257,14 @@ os._exit(0)
 class TestGaussian:
     @pytest.mark.parametrize("size", [0, 1, 5_000, 2_000_000])
     @pytest.mark.parametrize("scale", [1e-9, 0.37, 1.0, 5.2759, 51.3, 1e9])
-    @pytest.mark.parametrize("multiplier", [0.1, 1.0, 3.7306, 36.3, 1000.0])
+    @pytest.mark.parametrize("multiplier", [0.1, 1.0, 3.7306, 36.3, 1000.0, 2.1e7])
     def test_opendp_prices_it_as_we_do(self, size, scale, multiplier):
-        sensitivity = scale / multiplier
-        stated = gaussian_measurement(size, scale).map(sensitivity)
-        assert stated == pytest.approx(sensitivity**2 / (2 * scale**2), rel=1e-6)
+        # The last multiplier is that of the least epsilon; there the sensitivity holds the rounding to the lattice.
+        sums = {"n": 10, "chunk": 10, "each": 0.0, "numbers": size, "multiplier": multiplier}
+        paid = with_rounding(1.0, **sums) / multiplier
+        stated = gaussian_measurement(size, scale).map(scale / multiplier)
+        assert (1 / multiplier) ** 2 / 2 <= stated * (1 + 1e-9)
+        assert stated <= paid**2 / 2 * (1 + 1e-9)
 
     def test_a_lattice_that_costs_something_is_refused(self, monkeypatch):
         monkeypatch.setattr(noise_module, "LATTICE_BITS", 20)
@@ -351,11 +355,12 @@ def test_a_simulation_is_the_stream_of_its_seed(seed, rng):
     covariance = factor @ factor.T
     noise, stream = SimulationNoise(seed), np.random.default_rng(seed)
     values, vectors = np.linalg.eigh(covariance)
-    root, basis = np.sqrt(values), vectors[:, values > 0]  # a copy, whose layout decides the order of the sums
+    root = np.sqrt(values)
     expected = 0.3 * (((vectors * root) @ vectors.T) @ stream.standard_normal((6, 2)))
     assert np.array_equal(noise.correlated_gaussian(covariance, 0.3, 2), expected)
-    expected = basis @ (root * ((exact @ basis) / root + 0.3 * (basis.T @ stream.standard_normal(6))))
-    assert np.array_equal(noise.covered_gaussian(exact, covariance, 0.3), expected)
+    root = np.sqrt(values + lift(6) * values[-1])
+    expected = vectors @ (root * ((exact @ vectors) / root + 0.3 * (vectors.T @ stream.standard_normal(6))))
+    np.testing.assert_allclose(noise.covered_gaussian([exact], covariance, 0.3), expected, rtol=1e-12)
     assert np.array_equal(noise.independent_gaussian(exact, 0.3), exact + 0.3 * stream.standard_normal(6))
     assert noise.gumbel_argmax(exact) == int(np.argmax(exact + stream.gumbel(size=6)))
     assert np.array_equal(noise.batch(50, 7), stream.choice(50, size=7, replace=False, shuffle=False))

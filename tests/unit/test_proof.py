@@ -9,11 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from dpgrams_core.__main__ import parser
+from dpgrams_core.checks import SMALLEST_EPSILON
 from dpgrams_core.density import clipped_score
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.methods.dp_grams import stabilised_score
+from dpgrams_core.methods.dp_pms_starts import sparse_windows, window_counts
 from dpgrams_core.privacy.accountants import rounds_epsilon
 from dpgrams_core.privacy.calibration import (
     exact_epsilon,
@@ -23,17 +26,34 @@ from dpgrams_core.privacy.calibration import (
     published_sensitivity,
 )
 from dpgrams_core.privacy.events import GaussianRounds
-from dpgrams_core.privacy.noise import SMALLEST_EIGENVALUE
+from dpgrams_core.privacy.noise import LATTICE_BITS
+from dpgrams_core.privacy.rounding import (
+    LATTICE,
+    SMALLEST_EIGENVALUE,
+    UNIT,
+    draw_epsilon,
+    lift,
+    summing_error,
+    whitening_error,
+)
+from dpgrams_core.private_box import LEAST_ROWS, bin_counts, coarse_edges, plan_range
 from dpgrams_core.sketches import SKETCH_SENSITIVITY
-from dpgrams_core.surfaces import EIGENVALUE_FLOOR, axis_basis, box_bases, coefficients
+from dpgrams_core.surfaces import MAX_COEFFICIENTS, surface_sensitivity
 
 ROOT = Path(__file__).parents[2]
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "assets" / "proof").glob("*.md"))}
 PROOF = "\n".join(TEXTS.values())
 GAUSSIAN = KERNELS["gaussian"]
 # By name: the package holds a function called functional too.
-functional, linear_rounds = (
-    importlib.import_module(f"dpgrams_core.methods.{name}") for name in ("functional", "linear_rounds")
+functional, linear_rounds, dp_pms_starts, private_box, rounding = (
+    importlib.import_module(f"dpgrams_core.{name}")
+    for name in (
+        "methods.functional",
+        "methods.linear_rounds",
+        "methods.dp_pms_starts",
+        "private_box",
+        "privacy.rounding",
+    )
 )
 
 
@@ -74,6 +94,12 @@ def rounds(count, multiplier, share):
     return rounds_epsilon(event, 1e-6)
 
 
+def slack(n):
+    """Of the noise of a surface over ten by ten bandwidths at ε = 1, as a share of sqrt(2)."""
+    multiplier = gaussian_multiplier(1.0, 1e-6)
+    return surface_sensitivity(n, np.array([[0.0, 10.0]] * 2), 1.0, multiplier) / math.sqrt(2) - 1
+
+
 NUMBER = r"(\d+(?:\.\d+)?)"
 SCALED = r"(\d+\.\d+)\\times10\^{-(\d+)}"
 
@@ -104,6 +130,23 @@ CHECKS = {
         lambda points: math.sqrt(2 + 2 / (points - 1)),
     ),
     "the noise of the sketch": (rf"The noise is \$N\(0, \({NUMBER}\\,z\)\^2\)", lambda: SKETCH_SENSITIVITY),
+    "slack at a thousand": (rf"\(1 \+ {NUMBER}\\times10\^{{-8}}\)\$ with a thousand", lambda: slack(1_000) * 1e8),
+    "slack at a million": (rf"\(1 \+ {NUMBER}\\times10\^{{-8}}\)\$ with a million", lambda: slack(10**6) * 1e8),
+    "windows": (
+        rf"{NUMBER} predictors spread evenly over the unit interval and {NUMBER} windows that reach {NUMBER} "
+        rf"hundredths to either side overlap {NUMBER} times",
+        lambda n, count, reach: sparse_windows(np.linspace(0, 1, int(n)), int(count), reach / 100).overlap,
+    ),
+    "bins of round 1": (rf"Round 1 has {NUMBER} bins", lambda: len(coarse_edges()) - 1),
+    "noise of the bounds": (
+        rf"\$\\varepsilon = {NUMBER}\$ and \$\\delta = 10\^{{-6}}\$ for a column of 100,000 rows buy two rounds with "
+        rf"noise of standard deviation \${NUMBER}\$",
+        lambda epsilon: plan_range(100_000, epsilon, 1e-6).sigma,
+    ),
+    "rows for bounds": (
+        rf"Below {NUMBER} rows the estimate is refused",
+        lambda: math.ceil(LEAST_ROWS * math.sqrt(2) * gaussian_multiplier(0.5, 1e-6)),
+    ),
     "the floor": (rf"floor \$p\(0\) = {NUMBER}\$", lambda: 1 / math.sqrt(2 * math.pi)),
     "counterexample in one column": (
         rf"m = {NUMBER}\$: 999 records .* clip \$A = {SCALED}\$, two starts at \$0\$ and \${NUMBER}\$"
@@ -169,12 +212,23 @@ def test_the_half_line_of_step_three_gives_the_formula_and_grows_with_the_shift(
 
 def test_the_sensitivities_of_the_text_are_those_of_the_code():
     found(r"\\sigma = \\sqrt2\\,z\(\\varepsilon,\\delta\)")
-    allowance = 10.0 ** -int(found(r"a length of \$\\sqrt2\\,\(1 \+ 10\^{-(\d+)}\)").group(1))
-    assert math.sqrt(2) * (1 + allowance) == functional.SENSITIVITY
-    assert math.sqrt(2) == linear_rounds.SENSITIVITY
+    assert functional.SENSITIVITY == linear_rounds.SENSITIVITY == private_box.SENSITIVITY == math.sqrt(2)
     for words in ("below $10^{-10}$ of the largest are left out", "below $10^{-10}$ of the largest eigenvalue"):
         assert words in flat(PROOF)
-    assert EIGENVALUE_FLOOR == SMALLEST_EIGENVALUE == 1e-10
+    assert SMALLEST_EIGENVALUE == 1e-10
+
+
+def test_the_slack_of_the_text_is_that_of_the_code():
+    found(r"of \$b\$ records, is off by at most \$b\^2u\$")
+    found(r"at most \$3un\$ in all")
+    n, b = 50_000, 20_000
+    assert summing_error(n, b) == pytest.approx(UNIT * (b**2 + 3 * n), rel=1e-3)
+    found(r"10\^5u\\,\(\\sqrt m\\,\(m\+9\) \+ 10m\)")
+    assert whitening_error(40) == pytest.approx(1e5 * UNIT * (math.sqrt(40) * 49 + 400))
+    found(r"\$10mu\$ times the largest is added to each")
+    assert lift(40) == 400 * UNIT
+    found(r"a share \$4un\$ less than it is charged")
+    assert 1 - draw_epsilon(1.0, 10**9) == pytest.approx(4 * UNIT * 10**9, rel=1e-6)
 
 
 def test_differences_of_points_have_the_kernel_that_the_text_gives(rng):
@@ -189,18 +243,94 @@ def test_differences_of_points_have_the_kernel_that_the_text_gives(rng):
             assert direct >= -1 / (count - 1) - 1e-12
 
 
-def test_rounding_is_as_small_as_the_text_says(rng):
-    limit, order = (
-        10.0 ** -int(power) for power in found(r"longer than \$1 \+ 10\^{-(\d+)}.*less than \$10\^{-(\d+)}").groups()
-    )
-    for h in (0.3, 1.0, 3.0):
-        values = axis_basis(-5, 5, h).values(rng.uniform(-12, 12, 50_000))
-        assert math.sqrt(float((values**2).sum(axis=0).max())) <= 1 + limit
-    n = int(found(r"the result of ([\d,]+) records").group(1).replace(",", ""))
-    points, bases = rng.normal(0, 1, (n, 2)), box_bases(np.array([[-5.0, 5.0]] * 2), 1.0)
-    change = coefficients(points, bases) - coefficients(points[rng.permutation(n)], bases)
-    noise = functional.SENSITIVITY * gaussian_multiplier(1.0, 1e-6)
-    assert 0 < np.linalg.norm(change) < order * noise
+def discrete(spacing, reach=30.0):
+    """The lattice within ``reach`` standard deviations, and the laws D and Q on it, sigma = 1."""
+    y = spacing * np.arange(-round(reach / spacing), round(reach / spacing) + 1)
+    weights = np.exp(-y * y / 2)
+    edge = np.abs(y) - spacing / 2
+    rounded = np.where(y == 0, 1 - 2 * ndtr(-spacing / 2), ndtr(-edge) - ndtr(-edge - spacing))
+    return y, weights / weights.sum(), rounded
+
+
+@pytest.mark.parametrize("spacing", [1.0, 0.5, 0.125])
+def test_discrete_noise_is_rounded_continuous_noise_within_the_factors_of_the_text(spacing):
+    y, law, rounded = discrete(spacing)
+    density = spacing * np.exp(-y * y / 2) / math.sqrt(2 * math.pi)
+    seen = np.log(rounded / density)
+    assert (seen >= -(spacing**2) / 8 - 1e-9).all()
+    assert (seen <= spacing**2 * y**2 / 8 + 1e-9).all()
+    total = 1 + 2 * sum(math.exp(-2 * (math.pi * j / spacing) ** 2) for j in (1, 2, 3))
+    np.testing.assert_allclose(law, density / total, rtol=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_the_exact_curve_of_discrete_noise_is_the_price_as_the_lattice_gets_finer(epsilon):
+    # The curve of a shift by one sigma, from its sum over the lattice, against the formula of step 3.
+    gaps = []
+    for spacing in (0.25, 0.0625, 0.015625):
+        _, law, _ = discrete(spacing)
+        steps = round(1 / spacing)
+        excess = law[:-steps] - math.exp(epsilon) * law[steps:]  # the same noise, shifted by one
+        exact = float(excess[excess > 0].sum())
+        xi = 10**2 * spacing**2 / 8  # within ten standard deviations, beyond which there is nothing to see
+        assert exact <= math.exp(xi) * gaussian_delta(max(epsilon - 2 * xi, 0.0), 1.0) + 1e-15
+        gaps.append(abs(exact - gaussian_delta(epsilon, 1.0)))
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 1e-3 * gaussian_delta(epsilon, 1.0)
+
+
+def test_the_numbers_of_the_lattice_are_those_of_the_code():
+    reach = int(found(r"up to \$(\d+)\\sigma\$ the two laws agree").group(1))
+    assert int(found(r"e\^{\\pm(\d+)\\,s\^2/\\sigma\^2}").group(1)) == reach**2 / 8
+    most = int(found(r"N = ([\d{},]+)\$ numbers").group(1).replace("{,}", ""))
+    assert most == MAX_COEFFICIENTS
+    power = int(found(r"< 10\^{-(\d+)}\$. Farther out").group(1))
+    assert most * reach**2 / 8 * LATTICE**2 < 10.0**-power
+    found(r"spacing \$s\\le2\^{-52}\\sigma")
+    assert LATTICE == 2.0**-52 == 2.0 ** (1 - LATTICE_BITS)
+    beyond = -int(found(r"chance below \$10\^{-(\d+)}").group(1))
+    assert math.log10(most) + (math.log(2) - reach**2 / 2) / math.log(10) < beyond
+    largest, both = (int(number) for number in found(r"up to (\d+) the release is.*?\+10\^{-(\d+)}").groups())
+    assert beyond + largest / math.log(10) + 1 < -both
+    margin = 10.0 ** -int(found(r"by a factor \$1\+10\^{-(\d+)}").group(1))
+    for epsilon in (SMALLEST_EPSILON, 1.0):
+        multiplier = gaussian_multiplier(epsilon, 1e-6)
+        assert gaussian_delta(epsilon - 2 * 10.0**-power, multiplier) < 1e-6
+        assert gaussian_delta(epsilon, multiplier / (1 + 2 * margin)) > 1e-6
+
+
+def test_one_record_moves_the_counts_of_a_round_as_the_text_says(rng):
+    found(r"takes 1 from at most one count and adds 1 to at most one other")
+    edges, worst = coarse_edges(), 0.0
+    for _ in range(200):
+        values = rng.normal(0, 1, 30) * 2.0 ** rng.integers(-10, 10)
+        other = values.copy()
+        other[0] = rng.choice([0.0, -1e300, 1e300, 2.0**-20, np.nan, *values[:3]])
+        limit = edges[-1] * (1 - 2**-20)
+        change = [bin_counts(np.clip(rows, -limit, limit), edges) for rows in (values, other)]
+        worst = max(worst, float(np.linalg.norm(change[0] - change[1])))
+    assert worst == math.sqrt(2)
+
+
+def test_the_joint_law_of_the_starts_changes_by_the_windows_that_hold_the_record(rng):
+    # All probabilities of three windows on a small grid, exactly, for responses of one record replaced.
+    found(r"e\^{\\varepsilon_{\\text{draw}}\\,r_i}")
+    x = np.sort(rng.uniform(0, 1, 12))
+    windows, grid, epsilon = sparse_windows(x, 3, 0.3), np.linspace(0, 1, 4), 0.7
+    held = np.array([sum(i in rows for rows in windows.members) for i in range(12)])
+
+    def log_law(responses):
+        weights = epsilon * window_counts(responses, windows, grid, 0.2) / 2
+        each = weights - np.log(np.exp(weights).sum(axis=1, keepdims=True))
+        return each[0][:, None, None] + each[1][None, :, None] + each[2][None, None, :]
+
+    for _ in range(300):
+        responses = rng.uniform(0, 1, 12)
+        row = int(rng.integers(12))
+        other = responses.copy()
+        other[row] = rng.uniform(0, 1)
+        assert np.abs(log_law(responses) - log_law(other)).max() <= epsilon * held[row] + 1e-12
+    assert windows.overlap == held.max()
 
 
 def test_every_path_that_the_text_names_exists():
@@ -218,7 +348,7 @@ def test_every_path_that_the_text_names_exists():
 
 def test_every_command_of_the_text_can_be_given():
     commands = re.findall(r"-m dpgrams_core (.+)", PROOF)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         parser().parse_args(command.split())
 
@@ -237,7 +367,7 @@ def test_every_citation_has_its_reference_and_every_reference_its_year():
 
 
 def test_every_chapter_has_a_title_and_math_that_is_closed():
-    assert [name[0] for name in TEXTS] == list("1234567")
+    assert [name.partition("_")[0] for name in TEXTS] == ["1", "2", "3", "3a", "3b", "4", "5", "6", "7"]
     for name, text in TEXTS.items():
         assert re.match(r"# \S.+\n", text), name
         assert text.count("$$") % 2 == 0, name
@@ -251,6 +381,9 @@ def test_every_chapter_has_a_title_and_math_that_is_closed():
     [
         (functional, ("Theorem", "Proof", "Balle & Wang", "Hall, Rinaldo")),
         (linear_rounds, ("Why sqrt(2) covers a round", "RKHS")),
+        (private_box, ("Theorem", "Proof", "post-processing")),
+        (dp_pms_starts, ("What a start costs", "largest overlap")),
+        (rounding, ("The sum.", "Whitening.", "The lattice.", "Draws.")),
     ],
 )
 def test_the_argument_also_stands_beside_the_code(module, words):

@@ -309,5 +309,5 @@ class TestSensitivity:
         other[7] = 2.9
         whole = feature_sums(points, box, 0.7, BLOCKS) - feature_sums(other, box, 0.7, BLOCKS)
         alone = feature_sums(points[7:8], box, 0.7, BLOCKS) - feature_sums(other[7:8], box, 0.7, BLOCKS)
-        # The features are shortened by ROUNDING; what sums lose must stay far below that.
-        assert float(np.linalg.norm(whole - alone)) < 0.01 * fourier.ROUNDING
+        # The features are shortened by SHORTENED; what sums lose must stay far below that.
+        assert float(np.linalg.norm(whole - alone)) < 0.01 * fourier.SHORTENED

@@ -10,7 +10,8 @@ import pytest
 from scipy.optimize import minimize
 
 from dpgrams_core.methods.linear_rounds import SENSITIVITY, joint_covariance, kernel_sums
-from dpgrams_core.privacy.noise import SMALLEST_EIGENVALUE, SimulationNoise
+from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.rounding import SMALLEST_EIGENVALUE
 
 ROUNDING = 1e-6  # of the sensitivity
 
@@ -123,7 +124,7 @@ def test_nothing_leaves_where_no_noise_covers_it(rng):
     covariance = joint_covariance(starts, 1.0)
     bare = np.zeros(12)
     bare[0], bare[1] = 1.0, -1.0  # the values at the two coinciding starts
-    np.testing.assert_allclose(Recorder().covered_gaussian(bare, covariance, 1.0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(Recorder().covered_gaussian([bare], covariance, 1.0), 0.0, atol=1e-12)
     # ...while a true vector of sums passes unchanged.
     sums = kernel_sums(rng.normal(0, 1, (20, 2)), starts, 1.0)
-    np.testing.assert_allclose(Recorder().covered_gaussian(sums, covariance, 1.0), sums, atol=1e-10)
+    np.testing.assert_allclose(Recorder().covered_gaussian([sums], covariance, 1.0), sums, atol=1e-10)
