@@ -34,6 +34,7 @@ from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json
 from dpgrams_core.privacy.events import Event
 from dpgrams_core.privacy.ledger_caps import Ceiling, cap_and_spent, left_of, refuse_beyond
+from dpgrams_core.privacy.ledger_chain import chain_key, insert_row
 from dpgrams_core.privacy.ledger_file import mark_key, read_or_make_key, set_up
 from dpgrams_core.tables import safe_text
 
@@ -117,8 +118,9 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._key = read_or_make_key(self.path)
+            self._chain_key = chain_key(self._key)
             with self._transaction() as connection:
-                set_up(connection, self.path, self.account_of(b"the seal of this ledger"))
+                set_up(connection, self.path, self._key, self.account_of(b"the seal of this ledger"))
             mark_key(self.path)  # the tables are on the disk, and no charge is yet: from now on they must be there
         except (OSError, sqlite3.Error):
             raise BudgetError(
@@ -133,10 +135,10 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
     def open_account(self, account: str, *, cap_epsilon: float, cap_delta: float) -> None:
         """Open an account with its cap, once: where it is open already, the cap that it has stays."""
         caps = positive("cap_epsilon", cap_epsilon), between("cap_delta", cap_delta, 0, 1)
+        row = {"account": account, "cap_epsilon": repr(caps[0]), "cap_delta": repr(caps[1]), "opened": _now()}
         with self._transaction() as connection:
-            connection.execute(
-                "INSERT INTO accounts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", (account, *map(repr, caps), _now())
-            )
+            if connection.execute("SELECT 1 FROM accounts WHERE account = ?", (account,)).fetchone() is None:
+                insert_row(connection, self._chain_key, "account", row)
 
     def is_open(self, account: str) -> bool:
         """Whether an account has its cap yet."""
@@ -172,20 +174,28 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
             raise ValueError("the events cost more than what is charged; nothing was charged")
         with self._transaction() as connection:
             refuse_beyond(*cap_and_spent(connection, account, self.ceiling), epsilon, delta)
-            values = (account, _now(), description, repr(epsilon), repr(delta), status, events_to_json(events))
-            row = connection.execute(
-                "INSERT INTO charges (account, at, description, epsilon, delta, status, events) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                values,
-            )
-            number = row.lastrowid
-            assert number is not None
-        return Charge(number, account, values[1], description, epsilon, delta, status, events, drawn=False)
+            number, at = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM charges").fetchone()[0], _now()
+            row = {
+                "id": number,
+                "account": account,
+                "at": at,
+                "description": description,
+                "epsilon": repr(epsilon),
+                "delta": repr(delta),
+                "status": status,
+                "events": events_to_json(events),
+            }
+            insert_row(connection, self._chain_key, "charge", row)
+        return Charge(number, account, at, description, epsilon, delta, status, events, drawn=False)
 
     def confirm(self, charge: Charge) -> None:
         """Note that the release of a charge was finished, for the reader of the ledger; no total depends on it."""
         with self._transaction() as connection:
-            connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
+            self._note_draw(connection, charge)
+
+    def _note_draw(self, connection: sqlite3.Connection, charge: Charge) -> None:
+        if connection.execute("SELECT 1 FROM draws WHERE charge = ?", (charge.id,)).fetchone() is None:
+            insert_row(connection, self._chain_key, "draw", {"charge": charge.id, "at": _now()})
 
     def keep(self, charge: Charge, content: bytes, *, instead: bool = False) -> None:
         """Note that a release was finished and keep what came out of it, once; on return it is on the disk.
@@ -193,10 +203,11 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         ``content`` must hold nothing but what may be published (``dpgrams_core.kept_releases.pack_release``).
         ``instead`` puts it in the place of what was kept: the same draw, with what was read off it since.
         """
-        how = "REPLACE" if instead else "IGNORE"
         with self._transaction() as connection:
-            connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
-            connection.execute(f"INSERT OR {how} INTO kept VALUES (?, ?, ?)", (charge.id, _now(), content))
+            self._note_draw(connection, charge)
+            there = connection.execute("SELECT 1 FROM kept WHERE charge = ?", (charge.id,)).fetchone()
+            if instead or there is None:
+                insert_row(connection, self._chain_key, "kept", {"charge": charge.id, "at": _now(), "content": content})
 
     def kept(self, account: str) -> list[tuple[Charge, bytes]]:
         """What was kept for the charges of one account, in their order, and nothing of any other account."""

@@ -6,7 +6,9 @@ after seeing the last.  The tight total is shown beside it (composition.py).
 
 from __future__ import annotations
 
+import math
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -39,6 +41,33 @@ class Ceiling:
         return epsilon, delta
 
 
+# The columns that hold amounts, and whether each may be 0; a δ is below 1, an ε only finite.
+_AMOUNT_COLUMNS = {"epsilon": False, "delta": True, "cap_epsilon": False, "cap_delta": False}
+
+
+def amount(text: object, column: str) -> Fraction:
+    """An amount as it stands in a ledger, exactly; a text that no ledger writes there is a ``BudgetError``.
+
+    >>> amount("0.1", "epsilon")
+    Fraction(1, 10)
+    """
+    try:
+        value = float(text) if isinstance(text, str) else math.nan
+    except ValueError:
+        value = math.nan
+    most = 1.0 if column.endswith("delta") else math.inf
+    enough = value >= 0 if _AMOUNT_COLUMNS[column] else value > 0
+    if not (enough and value < most and repr(value) == text):
+        raise BudgetError("The ledger holds an amount that is none, so what was spent is not certain.")
+    return Fraction(repr(value))
+
+
+def check_amounts(row: Mapping[str, object]) -> None:
+    """Refuse a row of a ledger with an amount that is none."""
+    for column in _AMOUNT_COLUMNS.keys() & row.keys():
+        amount(row[column], column)
+
+
 def cap_and_spent(
     connection: sqlite3.Connection, account: str, ceiling: Ceiling, *, opening: bool = False
 ) -> tuple[Amounts, Amounts]:
@@ -49,8 +78,9 @@ def cap_and_spent(
             raise BudgetError("This data set has no account in the ledger yet. Open one with a cap first.")
         return (exact_amount(ceiling.epsilon), exact_amount(ceiling.delta)), (Fraction(0), Fraction(0))
     rows = connection.execute("SELECT epsilon, delta FROM charges WHERE account = ?", (account,)).fetchall()
-    epsilon, delta = (sum((Fraction(row[part]) for row in rows), Fraction(0)) for part in (0, 1))
-    return ceiling.over((Fraction(caps[0]), Fraction(caps[1]))), (epsilon, delta)
+    epsilon = sum((amount(row[0], "epsilon") for row in rows), Fraction(0))
+    delta = sum((amount(row[1], "delta") for row in rows), Fraction(0))
+    return ceiling.over((amount(caps[0], "cap_epsilon"), amount(caps[1], "cap_delta"))), (epsilon, delta)
 
 
 def left_of(caps: Amounts, spent: Amounts) -> Amounts:
