@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dpgrams_core.content import content_digest
+from dpgrams_core.content import Identity, identity_of
 from dpgrams_core.datasets.table_reader import Table
 from dpgrams_core.datasets.upload import OwnData, picked_names, picked_rows
 from dpgrams_core.errors import BudgetError, DataError, PrivacyLeakWarning, SpecError

@@ -41,7 +41,7 @@ def read_parquet(source: bytes | BinaryIO, limits: Limits, local: LocalFile | No
         known = np.zeros(len(numeric), dtype=bool)
         digest = ContentDigest()
         for begin, piece in _pieces(answer, len(numeric), rows):
-            digest.add(list(piece))
+            digest.add(dict(zip(numeric, piece, strict=True)))
             known |= ~np.isnan(piece).all(axis=1)
             if values:
                 _put(values.values(), begin, piece)
@@ -54,7 +54,7 @@ def read_parquet(source: bytes | BinaryIO, limits: Limits, local: LocalFile | No
         [Column(column.name, "empty") if column.name in empty else column for column in columns],
         {name: array for name, array in values.items() if name not in empty},
         rows,
-        content=digest.finish(int(known.sum())),
+        identity=digest.finish([name for name in numeric if name not in empty]),
         read_again=None if local is None else functools.partial(local.columns, read=read),
     )
 
