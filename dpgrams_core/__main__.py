@@ -11,6 +11,7 @@ from typing import Any
 
 from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
 from dpgrams_core.auditing import PAIRS, audit_text
+from dpgrams_core.commands_ledger import add_ledger, ledger_command
 from dpgrams_core.commands_release import add_release, kept_command, release_command
 from dpgrams_core.commands_reproduce import add_reproduce, reproduce_text
 from dpgrams_core.commands_sweep import add_sweep_options, merge_text, sweep_text
@@ -65,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
             if command is not many or name != "epsilon":
                 command.add_argument("--" + name.replace("_", "-"), type=number_or_name, default=None)
     add_release(commands, spec_fields(), number_or_name)
+    add_ledger(commands)
     return top
 
 
@@ -150,6 +152,7 @@ def audit_command(arguments: argparse.Namespace) -> str:
 COMMANDS = {
     "audit": audit_command,
     "kept": kept_command,
+    "ledger": ledger_command,
     "merge": merge_text,
     "release": lambda arguments: release_command(arguments, chosen_options(arguments)),
     "reproduce": reproduce_text,

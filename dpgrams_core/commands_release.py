@@ -80,7 +80,7 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
         "cap_epsilon": settings.cap_epsilon if arguments.cap_epsilon is None else arguments.cap_epsilon,
         "cap_delta": settings.cap_delta if arguments.cap_delta is None else arguments.cap_delta,
     }
-    ledger = Ledger(arguments.ledger or settings.ledger, **caps)
+    ledger = Ledger(arguments.ledger or settings.ledger, cap_epsilon=caps["cap_epsilon"], cap_delta=caps["cap_delta"])
     # Bounds still to be bought do not change the price: every box is scaled to the same one. So all that can be
     # refused is refused before the first of them is paid for.
     trial = loaded(table, arguments, columns, {name: pair or (0.0, 1.0) for name, pair in bounds.items()})

@@ -22,6 +22,7 @@ from dpgrams_core.errors import BudgetError, DataError, PrivacyLeakWarning, Spec
 from dpgrams_core.kept_releases import pack_bounds, pack_release
 from dpgrams_core.methods import METHODS, draw, read_off
 from dpgrams_core.privacy.ledger import Account, Charge, Ledger
+from dpgrams_core.privacy.ledger_mark import LedgerBusyError
 from dpgrams_core.privacy.noise import ReleaseNoise
 from dpgrams_core.private_box import PrivateRange, plan_range, private_range
 from dpgrams_core.quoting import Quote, quote, refuse_unproven
@@ -97,7 +98,7 @@ def release(
     >>> import tempfile, pathlib
     >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite3")
+    >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite3", marks=folder.name)
     >>> data = Dataset(name="mine", kind="modes", points=np.zeros((500, 2)), box=[(-4, 4)] * 2, private=True)
     >>> paid = release("functional", data, ledger, epsilon=0.5)
     >>> paid.release.door, paid.charge.epsilon, ledger.totals(paid.charge.account).basic_epsilon, paid.kept
@@ -145,6 +146,8 @@ def _finished(ledger: Ledger, charge: Charge, pack: Callable[[], bytes], keep: b
         try:
             ledger.keep(charge, pack())
             return True
+        except LedgerBusyError:  # whoever paid has waited long enough
+            return False
         except Exception:  # the caller says that it is not kept
             pass
     with suppress(BudgetError):

@@ -1,6 +1,8 @@
 """What the owner of an installation sets, by environment variables, each checked with one sentence.
 
 DPGRAMS_LEDGER          where the budget ledger is; default ~/.dpgrams/ledger.sqlite3
+DPGRAMS_LEDGER_MARK     the folder of its high-water mark, outside the ledger's own, so that a backup that is put back
+                        does not bring an older mark along; default ~/.local/state/dpgrams (privacy/ledger_mark.py)
 DPGRAMS_UPLOADS         on or off (a public demonstration); default on
 DPGRAMS_CURATOR         on or off: whether the page may show records to whoever brought them; default on. Files of
                         DPGRAMS_DATA are open to every visitor, so their records are shown only where on is written.

@@ -22,6 +22,7 @@ import hmac
 import io
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -33,9 +34,22 @@ from dpgrams_core.errors import BudgetError
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json
 from dpgrams_core.privacy.events import Event
-from dpgrams_core.privacy.ledger_caps import Ceiling, cap_and_spent, left_of, refuse_beyond
-from dpgrams_core.privacy.ledger_chain import chain_key, insert_row
-from dpgrams_core.privacy.ledger_file import mark_key, read_or_make_key, set_up
+from dpgrams_core.privacy.ledger_caps import CLOSED, Ceiling, cap_and_spent, is_closed, left_of, refuse_beyond
+from dpgrams_core.privacy.ledger_chain import KINDS, chain_end, chain_key, entries, insert_row, is_row, last_rows
+from dpgrams_core.privacy.ledger_file import (
+    VERSION,
+    check_file,
+    is_sealed,
+    own_only,
+    read_or_make_key,
+    refuse_other,
+    seal_key,
+    seal_of,
+    set_up,
+    version_of,
+)
+from dpgrams_core.privacy.ledger_mark import BUSY, PLACE, HighWater, LedgerBusyError, Reached, marks_folder
+from dpgrams_core.privacy.ledger_restore import back_up
 from dpgrams_core.tables import safe_text
 
 BLIND_SPOT = (
@@ -49,7 +63,24 @@ GUESSES = (
     "Whoever may open files here can see whether one with exactly the same numbers was opened before. So let only "
     "those in who may see the data; a public demonstration takes no uploads."
 )
-WAIT_SECONDS = 60.0
+NO_MARK = (
+    "The ledger's high-water mark is not where it was, so nobody can tell whether this is an older copy of the ledger, "
+    "and nothing is released. Put the mark back (DPGRAMS_LEDGER_MARK is its folder). Where it is lost, the command "
+    "ledger restore opens the ledger again, with no budget left."
+)
+BEHIND = (
+    "The ledger is behind its high-water mark: it is an older copy, or a part of it was lost. Budgets that were spent "
+    "would be there again, so nothing is released. The command ledger restore adds what is missing."
+)
+OTHER = (
+    "The ledger is not the one that its high-water mark was made for, or a copy of it went on for itself. Nothing is "
+    "released. Put back the right file, or let the command ledger restore make it from the mark."
+)
+# For each of three locks in turn (the mark's, the database's, and that of its readers): an answer within five seconds.
+WAIT_SECONDS = 1.5
+_CLOCK_NANOSECONDS = 20_000_000  # a file system's clock ticks every few milliseconds
+# What the files of ledgers looked like when this process last verified or wrote them; nothing of what is in them.
+_VERIFIED: dict[tuple[str, str], tuple[int, ...]] = {}
 _CHARGE_COLUMNS = "id, account, charges.at, description, epsilon, delta, status, events, draws.at IS NOT NULL"
 
 
@@ -91,12 +122,13 @@ class Ledger:
     path : of the database; both files are made where there are none.
     cap_epsilon, cap_delta : the most that is spent on any data set through this object. A data set that was opened
         with a lower cap keeps it.
+    marks : the folder of its high-water mark, by default that of the settings (DPGRAMS_LEDGER_MARK).
 
     Examples
     --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite3")
+    >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite3", marks=folder.name)
     >>> account = ledger.account_of(b"digest of the content")
     >>> ledger.open_account(account, cap_epsilon=1.0, cap_delta=1e-5)
     >>> charge = ledger.charge(account, (), epsilon=0.75, delta=1e-6, status="nominal", description="an example")
@@ -111,22 +143,50 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, cap_epsilon: float | None = None, cap_delta: float | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cap_epsilon: float | None = None,
+        cap_delta: float | None = None,
+        marks: str | os.PathLike[str] | None = None,
     ) -> None:
         self.path = Path(path).expanduser()
         self.ceiling = Ceiling(epsilon=cap_epsilon, delta=cap_delta)
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._key = read_or_make_key(self.path)
-            self._chain_key = chain_key(self._key)
-            with self._transaction() as connection:
-                set_up(connection, self.path, self._key, self.account_of(b"the seal of this ledger"))
-            mark_key(self.path)  # the tables are on the disk, and no charge is yet: from now on they must be there
-        except (OSError, sqlite3.Error):
+            self._chain_key, self._seal = chain_key(self._key), seal_of(self._key)
+            self.mark = HighWater(marks_folder() if marks is None else Path(marks).expanduser(), self._key)
+            own_only(self.path)
+            if not self._is_ready():
+                self._make()
+            with self._reading() as connection:  # all of it is verified once in every process
+                behind = self.mark.reached() != Reached(*chain_end(connection), torn=False)
+            if behind:  # a crash came before the mark was written: what is shown from now on must be in it
+                with self._transaction():
+                    pass
+        except (OSError, RuntimeError, sqlite3.Error):  # RuntimeError: there is no home folder
             raise BudgetError(
                 "The ledger could not be opened, so nothing can be released. Check its place (DPGRAMS_LEDGER) and that "
-                "it and its key file may be written."
+                f"of its high-water mark ({PLACE}), and that all of it may be written."
             ) from None
+
+    def _is_ready(self) -> bool:
+        """Whether nothing is left to make or to upgrade; the ledger need not be held for it."""
+        if not is_sealed(self.path):
+            return False
+        with self._database() as connection:
+            return version_of(connection) == VERSION
+
+    def _make(self) -> None:
+        """Tables first, then the high-water mark, then the seal behind the key: a crash between them is no loss."""
+        with self.mark.held(WAIT_SECONDS):
+            with self._database() as connection, _writing(connection):
+                set_up(connection, self.path, self._key, self._seal)
+                found = list(entries(connection))
+            if not is_sealed(self.path) and self.mark.reached() is None:
+                self.mark.write(found)  # no charge was made since the tables were: for that the seal must be there
+            seal_key(self.path)
 
     def account_of(self, content: bytes) -> str:
         """The name of the account of a data set, from the digest of its content."""
@@ -138,6 +198,8 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         row = {"account": account, "cap_epsilon": repr(caps[0]), "cap_delta": repr(caps[1]), "opened": _now()}
         with self._transaction() as connection:
             if connection.execute("SELECT 1 FROM accounts WHERE account = ?", (account,)).fetchone() is None:
+                if is_closed(connection):
+                    raise BudgetError(CLOSED)
                 insert_row(connection, self._chain_key, "account", row)
 
     def is_open(self, account: str) -> bool:
@@ -210,10 +272,18 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
                 insert_row(connection, self._chain_key, "kept", {"charge": charge.id, "at": _now(), "content": content})
 
     def kept(self, account: str) -> list[tuple[Charge, bytes]]:
-        """What was kept for the charges of one account, in their order, and nothing of any other account."""
-        query = "SELECT charge, content FROM kept JOIN charges ON charges.id = kept.charge WHERE account = ?"
+        """What was kept for the charges of one account, in their order, and nothing of any other account.
+
+        What is no longer the content that was kept comes back empty.
+        """
+        query = "SELECT charge, kept.at, content FROM kept JOIN charges ON charges.id = kept.charge WHERE account = ?"
         with self._reading() as connection:
-            found = dict(connection.execute(query, (account,)).fetchall())
+            rows = [dict(zip(KINDS["kept"].columns, row, strict=True)) for row in connection.execute(query, (account,))]
+            sealed = last_rows(connection, "kept") if rows else {}
+        found = {
+            row["charge"]: row["content"] if is_row(self._chain_key, row, sealed.get((row["charge"],), "")) else b""
+            for row in rows
+        }
         return [(charge, found[charge.id]) for charge in self.charges(account) if charge.id in found]
 
     def charges(self, account: str | None = None) -> list[Charge]:
@@ -270,40 +340,129 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
             writer.writerow(safe)
         return text.getvalue()
 
+    def back_up(self, target: str | os.PathLike[str]) -> int:
+        """Copy the ledger and its key to another place, as they are at one moment; how many entries the copy holds."""
+        with self._reading() as connection:
+            return back_up(connection, self.path, Path(target).expanduser())
+
     def _connection(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+        place = self.path.absolute().as_uri() + "?mode=rw"  # a file that is gone is not made again, empty
+        connection = sqlite3.connect(place, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """The write lock of the file for the length of a block: committed and synced at its end, undone on an error."""
-        try:
-            with closing(self._connection()) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except BaseException:
-                    connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            raise _unusable(error) from None
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """A connection; what SQLite refuses is said in a sentence."""
         try:
             with closing(self._connection()) as connection:
                 yield connection
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the names in a damaged file may be no text
             raise _unusable(error) from None
 
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """The ledger is verified and held for a block; at its end it is on the disk, or on an error as it was.
 
-def _unusable(error: sqlite3.DatabaseError) -> BudgetError:
-    why = "is busy" if "locked" in str(error) or "busy" in str(error) else "cannot be written or read"
-    return BudgetError(f"The ledger {why}. Nothing was drawn; try again, or check the disk that it is on.")
+        The high-water mark follows the database: what the caller then does, such as drawing, comes after both.
+        """
+        with self._held(), self._database() as connection:
+            with _writing(connection):
+                reached = self._verified(connection, self._reached())
+                yield connection
+                found = list(entries(connection, after=reached))
+            try:
+                self.mark.append(found)
+            except OSError:
+                raise BudgetError(
+                    "The ledger's high-water mark cannot be written, perhaps for want of room on its disk. Nothing was "
+                    f"drawn; what was charged counts. Check its place ({PLACE})."
+                ) from None
+            self._remember()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """The ledger as it is at one moment, verified."""
+        reached = self._reached()  # before the database, which is written first: so it can never seem to be ahead
+        with self._database() as connection:
+            connection.execute("BEGIN")
+            self._verified(connection, reached)
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        try:
+            with self.mark.held(WAIT_SECONDS):
+                yield
+        except OSError:
+            raise _unusable() from None
+
+    def _reached(self) -> Reached | None:
+        try:
+            return self.mark.reached()
+        except OSError:
+            raise _unusable() from None
+
+    def _verified(self, connection: sqlite3.Connection, reached: Reached | None) -> int:
+        """Refuse a ledger that was changed, or that is behind its high-water mark; the number that the mark is at.
+
+        The whole ledger is read where its file is not as this process left it.
+        """
+        refuse_other(connection, self._seal)
+        if _VERIFIED.get(self._place) != _state(self.path):
+            check_file(connection, self._key, self._seal, contents=False)
+            self._remember()
+        if reached is None:
+            raise BudgetError(NO_MARK)
+        there = connection.execute("SELECT mark FROM chain WHERE number = ?", (reached.number,)).fetchone()
+        if there is not None and there[0] != reached.mark:
+            raise BudgetError(OTHER)
+        if there is None or (reached.torn and chain_end(connection)[0] == reached.number):
+            raise BudgetError(BEHIND)
+        return reached.number
+
+    def _remember(self) -> None:
+        """Note what the file looks like, unless it is so young that the clock may not tell the next change from it."""
+        state = _state(self.path)
+        if time.time_ns() - state[0] > _CLOCK_NANOSECONDS:
+            _VERIFIED[self._place] = state
+        else:
+            _VERIFIED.pop(self._place, None)
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        return str(self.path.absolute()), self._seal
+
+
+@contextmanager
+def _writing(connection: sqlite3.Connection) -> Iterator[None]:
+    """The write lock of the database for a block: committed and synced at its end, undone on an error."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # SQLite itself undoes what finds no room on the disk
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes with every change of a file. (It must not be opened: closing it would end SQLite's locks.)"""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
+
+
+def _unusable(error: Exception | None = None) -> BudgetError:
+    if error is not None and ("locked" in str(error) or "busy" in str(error)):
+        return LedgerBusyError(BUSY)
+    return BudgetError(
+        "The ledger cannot be written or read. Nothing was drawn; try again, check the disk that it is on, or ask the "
+        "command ledger verify."
+    )
 
 
 def _now() -> str:

@@ -41,46 +41,68 @@ class Ceiling:
         return epsilon, delta
 
 
+CLOSED = (
+    "This ledger was restored without its high-water mark, so what was spent since its backup is not known, and it has "
+    "no budget left for any data set. What was released before can still be shown."
+)
 # The columns that hold amounts, and whether each may be 0; a δ is below 1, an ε only finite.
 _AMOUNT_COLUMNS = {"epsilon": False, "delta": True, "cap_epsilon": False, "cap_delta": False}
 
 
-def amount(text: object, column: str) -> Fraction:
+def amount(text: str, column: str) -> Fraction:
     """An amount as it stands in a ledger, exactly; a text that no ledger writes there is a ``BudgetError``.
 
     >>> amount("0.1", "epsilon")
     Fraction(1, 10)
     """
-    try:
-        value = float(text) if isinstance(text, str) else math.nan
-    except ValueError:
-        value = math.nan
-    most = 1.0 if column.endswith("delta") else math.inf
-    enough = value >= 0 if _AMOUNT_COLUMNS[column] else value > 0
-    if not (enough and value < most and repr(value) == text):
-        raise BudgetError("The ledger holds an amount that is none, so what was spent is not certain.")
-    return Fraction(repr(value))
+    check_amounts({column: text})
+    return Fraction(text)
 
 
 def check_amounts(row: Mapping[str, object]) -> None:
-    """Refuse a row of a ledger with an amount that is none."""
-    for column in _AMOUNT_COLUMNS.keys() & row.keys():
-        amount(row[column], column)
+    """Refuse a row of a ledger with an amount that is none: not finite, below 0, or not written as a ledger writes."""
+    for column, zero in _AMOUNT_COLUMNS.items():
+        if column not in row:
+            continue
+        text = row[column]
+        try:
+            value = float(text) if isinstance(text, str) else math.nan
+        except ValueError:
+            value = math.nan
+        most = 1.0 if column.endswith("delta") else math.inf
+        if not ((value > 0 or (zero and value == 0)) and value < most and repr(value) == text):
+            raise BudgetError(
+                "The ledger holds an amount that is none, so what was spent is not certain, and nothing is released. "
+                "The command ledger restore builds it again."
+            )
+
+
+def is_closed(connection: sqlite3.Connection) -> bool:
+    """Whether the ledger was closed for good: it shows what it holds, and nothing is spent any more."""
+    return connection.execute("SELECT 1 FROM closings LIMIT 1").fetchone() is not None
 
 
 def cap_and_spent(
     connection: sqlite3.Connection, account: str, ceiling: Ceiling, *, opening: bool = False
 ) -> tuple[Amounts, Amounts]:
-    """(cap in force, spent) of an account; ``opening`` takes one that is not open as opened with the ceiling."""
+    """(cap in force, spent) of an account; ``opening`` takes one that is not open as opened with the ceiling.
+
+    In a closed ledger (ledger_restore.py) what was spent is not known: all of the cap, or more.
+    """
+    closed = is_closed(connection)
     caps = connection.execute("SELECT cap_epsilon, cap_delta FROM accounts WHERE account = ?", (account,)).fetchone()
     if caps is None:
+        if closed:
+            raise BudgetError(CLOSED)
         if not opening or ceiling.epsilon is None or ceiling.delta is None:
             raise BudgetError("This data set has no account in the ledger yet. Open one with a cap first.")
         return (exact_amount(ceiling.epsilon), exact_amount(ceiling.delta)), (Fraction(0), Fraction(0))
     rows = connection.execute("SELECT epsilon, delta FROM charges WHERE account = ?", (account,)).fetchall()
     epsilon = sum((amount(row[0], "epsilon") for row in rows), Fraction(0))
     delta = sum((amount(row[1], "delta") for row in rows), Fraction(0))
-    return ceiling.over((amount(caps[0], "cap_epsilon"), amount(caps[1], "cap_delta"))), (epsilon, delta)
+    stored = amount(caps[0], "cap_epsilon"), amount(caps[1], "cap_delta")
+    spent = (max(epsilon, stored[0]), max(delta, stored[1])) if closed else (epsilon, delta)
+    return ceiling.over(stored), spent
 
 
 def left_of(caps: Amounts, spent: Amounts) -> Amounts:

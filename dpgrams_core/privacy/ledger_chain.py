@@ -19,11 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpgrams_core.errors import BudgetError
+from dpgrams_core.privacy.ledger_caps import check_amounts
 
 Value = str | int | None | bytes
 Row = Mapping[str, Value]
 START = "0" * 64  # the mark before the first entry
 FIRST = "ledger"  # the kind of the first entry, which tells two ledgers with the same key apart
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def canonical(key: bytes, row: Row) -> str:
         name: {"hash": hmac.digest(key, b"content\n" + value, "sha256").hex()} if isinstance(value, bytes) else value
         for name, value in row.items()
     }
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(plain)
 
 
 def is_row(key: bytes, row: Row, text: str) -> bool:
@@ -126,6 +129,12 @@ def entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
     return (Entry(*row) for row in rows)
 
 
+def last_rows(connection: sqlite3.Connection, kind: str) -> dict[Any, str]:
+    """The rows of a kind as they were sealed last, each by its name."""
+    found = connection.execute("SELECT row FROM chain WHERE kind = ? ORDER BY number", (kind,)).fetchall()
+    return {_name(KINDS[kind], json.loads(text)): text for (text,) in found}
+
+
 def checked_entries(key: bytes, found: Iterable[Entry]) -> Iterator[Entry]:
     """The same entries, each once its mark fits; the first that does not is a ``BudgetError``."""
     number, before = 0, START
@@ -133,12 +142,10 @@ def checked_entries(key: bytes, found: Iterable[Entry]) -> Iterator[Entry]:
         number += 1
         fits = (
             entry.number == number
-            and isinstance(entry.kind, str)
-            and isinstance(entry.row, str)
-            and isinstance(entry.mark, str)
             and entry.kind in KINDS
+            and isinstance(entry.row, str)
             and (number > 1) == (entry.kind != FIRST)
-            and hmac.compare_digest(entry.mark.encode(), mark_of(key, before, entry.kind, entry.row).encode())
+            and entry.mark == mark_of(key, before, entry.kind, entry.row)
         )
         if not fits:
             raise damaged(f"entry {number} of its chain does not fit those before it")
@@ -154,36 +161,50 @@ def check_chain(connection: sqlite3.Connection, key: bytes, *, contents: bool = 
     Without ``contents`` what was kept is not read (it may be long): each piece is then looked at when it is opened.
     """
     number, before = 0, START
-    chained: dict[str, dict[Any, str]] = {kind: {} for kind in KINDS}
+    chained: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for entry in checked_entries(key, entries(connection)):
         number, before = entry.number, entry.mark
-        known = KINDS[entry.kind]
-        row = json.loads(entry.row)
-        name = tuple(row[column] for column in known.name)
-        if name in chained[entry.kind] and not known.replaced:
-            raise damaged(f"entry {number} of its chain repeats an earlier one")
-        chained[entry.kind][name] = entry.row
+        chained[entry.kind].append(entry.row)
     for kind, known in KINDS.items():
-        there = _check_table(connection, key, known, chained[kind], contents=contents)
-        if there != len(chained[kind]) and not known.removable:
-            raise damaged(f"rows of the table {known.table} are missing")
+        if known.replaced:
+            last = {_name(known, json.loads(row)): row for row in chained[kind]}
+            _check_replaced(connection, key, known, last, contents=contents)
+        elif _rows(connection, key, known) != sorted(chained[kind]):
+            raise damaged(f"the table {known.table} does not hold the rows that were written")
     return number, before
 
 
-def _check_table(
-    connection: sqlite3.Connection, key: bytes, known: Kind, chained: dict[Any, str], *, contents: bool
-) -> int:
-    """How many rows a table has, each of which is in the chain as it is."""
+def _rows(connection: sqlite3.Connection, key: bytes, known: Kind) -> list[str]:
+    """All rows of a table as their text, sorted; amounts that are none are refused."""
+    found = []
+    for values in connection.execute(f"SELECT {', '.join(known.columns)} FROM {known.table} NOT INDEXED"):
+        row = dict(zip(known.columns, values, strict=True))
+        check_amounts(row)
+        try:
+            found.append(canonical(key, row))
+        except ValueError:  # an infinite number, which no row has
+            raise damaged(f"the table {known.table} holds what is no value") from None
+    return sorted(found)
+
+
+def _check_replaced(
+    connection: sqlite3.Connection, key: bytes, known: Kind, last: dict[Any, str], *, contents: bool
+) -> None:
+    """Each row of a table whose rows may be replaced is the last that was written under its name."""
+    columns = known.columns if contents else known.name
     there = 0
-    long = known.removable and not contents
-    columns = known.name if long else known.columns
     for values in connection.execute(f"SELECT {', '.join(columns)} FROM {known.table} NOT INDEXED"):
         row = dict(zip(columns, values, strict=True))
-        text = chained.get(tuple(row[column] for column in known.name))
-        if text is None or (not long and not is_row(key, row, text)):
-            raise damaged(f"a row of the table {known.table} is not the one that was written")
+        text = last.get(_name(known, row))
+        if text is None or (contents and not is_row(key, row, text)):
+            raise damaged(f"the table {known.table} holds a row that was not written")
         there += 1
-    return there
+    if there < len(last) and not known.removable:
+        raise damaged(f"the table {known.table} does not hold all rows that were written")
+
+
+def _name(known: Kind, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[column] for column in known.name)
 
 
 def damaged(what: str) -> BudgetError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from dpgrams_core import BudgetError, Dataset
 from dpgrams_core import releasing as releasing_module
 from dpgrams_core.datasets.table_reader import Column, make_table
 from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.privacy.ledger_file import KEY_BYTES
 from dpgrams_core.privacy.noise import ReleaseNoise
 from dpgrams_core.releasing import release, release_range
 
@@ -53,8 +55,11 @@ CREATE TRIGGER kept_hold BEFORE UPDATE ON kept BEGIN SELECT RAISE(ABORT, 'what i
 """
 
 
-def as_version(number, path):
-    """The file as an older version wrote it: 1 kept nothing, 2 did; neither had a chain."""
+def as_version(number, ledger):
+    """A ledger as an older version left it: 1 kept nothing, 2 did; neither had a chain or a high-water mark."""
+    path = ledger.path
+    ledger.mark.path.unlink()
+    os.truncate(path.with_name(path.name + ".key"), KEY_BYTES + number - 1)
     old = path.with_name("old")
     connection = sqlite3.connect(old, isolation_level=None)
     connection.executescript(OLD_TABLES)
@@ -119,7 +124,7 @@ class TestOlderFiles:
         charge = pay(ledger, opened(ledger, b"one"))
         ledger.keep(charge, b"before")
         charge = replace(charge, drawn=True)
-        as_version(number, ledger.path)
+        as_version(number, ledger)
         again = Ledger(ledger.path)
         assert version(ledger.path) == 3
         assert again.charges() == [charge]
@@ -129,7 +134,7 @@ class TestOlderFiles:
         assert again.account(charge.account).left_epsilon == 9.5
 
     def test_one_with_another_key_is_left_as_it_was(self, ledger):
-        as_version(1, ledger.path)
+        as_version(1, ledger)
         ledger.path.with_name(ledger.path.name + ".key").write_bytes(bytes(32))
         with pytest.raises(BudgetError, match="do not belong together"):
             Ledger(ledger.path)
@@ -138,7 +143,7 @@ class TestOlderFiles:
     @pytest.mark.parametrize("change", ["epsilon = '-2'", "delta = '-0.1'", "epsilon = '0.5 '", "epsilon = 'nan'"])
     def test_one_with_an_amount_that_is_none_is_left_as_it_was(self, change, ledger):
         pay(ledger, opened(ledger, b"one"))
-        as_version(2, ledger.path)
+        as_version(2, ledger)
         connection = sqlite3.connect(ledger.path, isolation_level=None)
         connection.execute("DROP TRIGGER charges_hold")
         connection.execute(f"UPDATE charges SET {change}")
