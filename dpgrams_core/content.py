@@ -17,7 +17,7 @@ import numpy as np
 from dpgrams_core.overlap import Traces, Tracing, hashed_cells, mixed
 
 Array = np.ndarray
-ROWS_AT_ONCE = 65_536
+ROWS_AT_ONCE = 32_768
 NUMBERS_AT_ONCE = 2**21
 
 
@@ -61,10 +61,11 @@ class ContentDigest:
         """Add a piece: an array (rows,) for the name of every column, NaN where a value is missing."""
         if self._waiting and list(self._waiting[0]) != list(columns):
             self._take()
-        self._waiting.append(columns)
-        rows = sum(_rows(piece) for piece in self._waiting)
-        if rows >= ROWS_AT_ONCE or rows * len(columns) >= NUMBERS_AT_ONCE:
-            self._take()
+        for begin in range(0, _rows(columns), ROWS_AT_ONCE):  # what is made of a piece is larger than the piece
+            self._waiting.append({name: array[begin : begin + ROWS_AT_ONCE] for name, array in columns.items()})
+            rows = sum(_rows(piece) for piece in self._waiting)
+            if rows >= ROWS_AT_ONCE or rows * len(columns) >= NUMBERS_AT_ONCE:
+                self._take()
 
     def _take(self) -> None:
         """Take in what is waiting, all at once: small pieces would take far longer."""
@@ -105,8 +106,7 @@ def identity_of(columns: Mapping[str, Array]) -> Identity:
     (True, False, True)
     """
     digest = ContentDigest()
-    for begin in range(0, _rows(columns), ROWS_AT_ONCE):  # in pieces: a copy of all would be large
-        digest.add({name: numbers[begin : begin + ROWS_AT_ONCE] for name, numbers in columns.items()})
+    digest.add(columns)
     return digest.finish(list(columns))
 
 

@@ -13,9 +13,9 @@ not get a budget of its own.  Every table leaves *traces*: 64-bit hashes of smal
 
 What is common proves nothing: ages are whole years in every file.  So only traces that occur once in their column are
 taken, and none of a column where more than a few occur twice; such a column is alike by chance.  That settles codes,
-years and whatever is rounded far.  Ids that count up and evenly spaced times are told by their gaps, which repeat; their
-values are no traces, alone or in rows.  Of all traces the ones with the lowest hashes are kept (a bottom-k
-sketch), so that the sketches of two tables can be held against each other however long the tables are.
+years and whatever is rounded far.  Ids that count up and evenly spaced times are told by their gaps, which repeat;
+their values are no traces, alone or in rows.  Of all traces the ones with the lowest hashes are kept (a bottom-k
+sketch), so that two tables can be held against each other however long they are.
 
 Traces stay in memory.  What the ledger writes down are keyed hashes of them, filled up to a fixed number
 (``KeyedTraces``): without the ledger's key they can be held against no guess of the data.
@@ -35,11 +35,13 @@ from dataclasses import dataclass
 import numpy as np
 
 Array = np.ndarray
-KINDS = ("value", "gaps", "shape", "order")
+# The kinds of traces, and how many of those that are kept two tables must share.  An edit elsewhere takes some of all
+# but the first and last, which unrelated tables of few rows are the likelier to share some of.
+SHARES = {"value": 0.35, "gaps": 0.25, "shape": 0.25, "order": 0.25, "rows": 0.35}
+KINDS = ("value", "gaps", "shape", "order")  # of columns
 TRACES = 64  # of each kind and column that are kept; fewer where a table is wide
 WIDE, WIDE_TRACES = 32, 16
-LEAST_ALIKE = 8  # traces that two tables must share, and the share of all that are kept
-SHARE_ALIKE = 0.25
+LEAST_ALIKE = 8  # and at least so many traces
 MOST_REPEATED = 0.05  # of the traces of a column; two unrelated ones have about twice as many in common
 FEWEST_VALUES = 8  # a column with fewer different values leaves no traces
 MOST_SORTED = 2**23  # numbers of a table that are held to be sorted, about 130 MB for as long as it is read
@@ -109,9 +111,7 @@ class KeyedTraces:
         origin = hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest()
         parts = [
             array.tobytes()
-            + b"".join(
-                _short_hash(self._key, f"no trace {origin} {number} {k}") for k in range(len(array), self._many)
-            )
+            + b"".join(_short_hash(self._key, f"no trace {origin} {number} {k}") for k in range(len(array), self._many))
             for number, array in enumerate(found)
         ]
         return f"{len(self._columns)}:{base64.b64encode(b''.join(parts)).decode()}"
@@ -128,19 +128,20 @@ class KeyedTraces:
             name
             for place, name in enumerate(self._columns)
             if any(
-                _common(kind[place], other)
-                for kind, others in zip(self._kinds, by_kind, strict=True)
+                _common(own[place], other, SHARES[kind])
+                for kind, own, others in zip(KINDS, self._kinds, by_kind, strict=True)
                 for other in others
             )
         ]
-        rows = any(_common(own, other) for own in self._rows for other in families[len(KINDS) * int(columns) :])
+        others = families[len(KINDS) * int(columns) :]
+        rows = any(_common(own, other, SHARES["rows"]) for own in self._rows for other in others)
         return Alike(tuple(found), rows)
 
 
-def _common(traces: Array, stored: Array) -> bool:
+def _common(traces: Array, stored: Array, share: float) -> bool:
     """Whether enough of some traces are among those that were written down, as far as both reach."""
     here = traces[: len(stored)]
-    return len(here) >= LEAST_ALIKE and np.isin(here, stored).sum() >= max(LEAST_ALIKE, SHARE_ALIKE * len(here))
+    return len(here) >= LEAST_ALIKE and bool(np.isin(here, stored).sum() >= max(LEAST_ALIKE, share * len(here)))
 
 
 def _many(columns: int) -> int:
