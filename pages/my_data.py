@@ -108,7 +108,7 @@ def say(mine: Own, account: Account, first: DeltaGenerator) -> None:
     if curator:
         try:
             curator_view(mine, sale)
-        except (SpecError, DataError) as error:  # the same numbers under other column names
+        except (SpecError, DataError) as error:  # a file of the server's folder that changed, say
             st.info(plain(str(error)))
     if sale.release.surface is not None:
         twin_section(mine, sale)

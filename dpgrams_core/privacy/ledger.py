@@ -7,6 +7,11 @@ only when the data, the journal and the removal of the journal are on the disk. 
 durable, but leaves recent charges in a second file, which gets lost when someone copies or moves the ledger.)  Charges
 are never deleted or changed: triggers in the file refuse it.  A charge whose draw was cut short still counts.
 
+Every row is sealed in a chain of keyed hashes (ledger_chain.py), and a high-water mark apart from the ledger says how
+far that has come (ledger_mark.py): a file that was changed by another hand, or put back from a backup, is refused.  The
+whole file is verified when a process opens it first and whenever it is not as that process left it.  The way out of a
+refusal is the command ``ledger`` (ledger_restore.py), which can only lower what is left.
+
 What was released may be kept beside its charge (kept_releases.py): paid for and public, so that it need not be paid for
 again.  It is found by whoever holds exactly the same data, to the last digit and with the names of the columns.
 
@@ -14,7 +19,7 @@ Two tables that agree to seven digits share an account.  A table that overlaps a
 of its own, which is linked to the other's when it is opened: their charges count together from then on.
 
 A data set has the cap that it was opened with; where the ledger itself is opened with a lower one, that counts
-(ledger_caps.py).  Losing one of the ledger's two files never refills a budget (ledger_file.py).
+(ledger_caps.py).  Losing one of the ledger's files never refills a budget (ledger_file.py).
 """
 
 from __future__ import annotations
@@ -127,7 +132,9 @@ class Account:
 
 
 class Ledger:
-    """A ledger in one file, with its key in a second one beside it (``<path>.key``, readable by its owner only).
+    """A ledger in one file, its key in a second one beside it (``<path>.key``), and its high-water mark elsewhere.
+
+    All three are readable by their owner only.
 
     An account is named by a keyed hash (HMAC-SHA256) of the data set's content, so that no guess of the data can be
     checked against the name. What is kept beside a charge is public, as every release is.

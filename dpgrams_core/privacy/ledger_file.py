@@ -174,7 +174,7 @@ def _upgrade(connection: sqlite3.Connection, key: bytes, seal: str, version: int
             if known.table not in old:
                 continue
             columns = ", ".join(known.columns)
-            for values in connection.execute(f"SELECT {columns} FROM old_{known.table} ORDER BY rowid").fetchall():
+            for values in connection.execute(f"SELECT {columns} FROM old_{known.table} ORDER BY rowid"):
                 row = dict(zip(known.columns, values, strict=True))
                 check_amounts(row)
                 insert_row(connection, key, kind, row)

@@ -34,7 +34,7 @@ from dpgrams_core.privacy.ledger_chain import (
     is_row,
     last_rows,
 )
-from dpgrams_core.privacy.ledger_file import check_file, key_place, make_tables, read_key, seal_key, seal_of
+from dpgrams_core.privacy.ledger_file import check_file, key_place, make_tables, read_key, seal_key, seal_of, version_of
 from dpgrams_core.privacy.ledger_mark import BUSY, HighWater, agrees, marks_folder, sync_folder
 
 WAIT_SECONDS = 4.0
@@ -73,6 +73,8 @@ def verify_ledger(path: Path, marks: Path | None = None) -> Report:
     lines, torn = mark.lines() if mark.path.exists() else (None, False)
     try:
         with _opened(path) as connection:
+            if (version := version_of(connection)) in (1, 2):
+                raise BudgetError(f"The ledger is one of version {version}: it gets its chain when it is next used.")
             check_file(connection, key, seal_of(key), contents=True)
             chain = list(entries(connection))
     except BudgetError as error:

@@ -14,6 +14,8 @@ from dpgrams_core import releasing as releasing_module
 from dpgrams_core.datasets.table_reader import Column, make_table
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.privacy.ledger_file import KEY_BYTES
+from dpgrams_core.privacy.ledger_mark import HighWater
+from dpgrams_core.privacy.ledger_restore import verify_ledger
 from dpgrams_core.privacy.noise import ReleaseNoise
 from dpgrams_core.releasing import data_identity, release, release_range
 
@@ -132,6 +134,22 @@ class TestOlderFiles:
         again.keep(charge, b"x")
         assert len(Ledger(ledger.path).kept(charge.account)) == 1
         assert again.account(charge.account).left_epsilon == 9.5
+        report = verify_ledger(ledger.path)
+        assert report.problems == ()
+        assert any(f"upgraded from version {number}" in line for line in report.sound)
+        assert again.mark.lines()[0][0].kind == "ledger"
+
+    def test_a_crash_before_its_high_water_mark_is_made_is_no_loss(self, ledger, monkeypatch):
+        charge = pay(ledger, opened(ledger, b"one"))
+        as_version(2, ledger)
+        assert "gets its chain when it is next used" in verify_ledger(ledger.path).problems[0]
+        with monkeypatch.context() as patch:
+            patch.setattr(HighWater, "write", None)
+            with pytest.raises(TypeError):
+                Ledger(ledger.path)
+        assert version(ledger.path) == 3
+        assert Ledger(ledger.path).charges() == [charge]
+        assert verify_ledger(ledger.path).problems == ()
 
     def test_one_with_another_key_is_left_as_it_was(self, ledger):
         as_version(1, ledger)

@@ -134,6 +134,7 @@ def test_picked_columns_are_read_once_and_others_go(local, opened):
 def test_a_local_file_and_its_upload_are_one_table(local):
     held, stored = read_table(local.read_bytes(), "a.csv"), read_table(local)
     assert held.content == stored.content
+    assert held.identity.exact == stored.identity.exact
     assert (held.columns, held.n_rows, held.notes) == (stored.columns, stored.n_rows, stored.notes)
     for one, other in zip(held.numbers(held.numeric), stored.numbers(held.numeric), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -168,4 +169,5 @@ def test_a_column_that_is_text_far_down_leaves_no_trace_in_the_digest(where, tmp
     (tmp_path / "a.csv").write_text("\n".join(["a,b,c", *rows]))
     without = "\n".join(["a,b", *(row.rsplit(",", 1)[0] for row in rows)]).encode()
     assert read_table(tmp_path / "a.csv").content == read_table(without).content
+    assert read_table(tmp_path / "a.csv").identity.exact == read_table(without).identity.exact
     assert read_table((tmp_path / "a.csv").read_bytes()).content == read_table(without).content

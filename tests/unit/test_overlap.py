@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn import datasets as public
 
+from dpgrams_core import content
 from dpgrams_core.content import identity_of
 from dpgrams_core.datasets.frames import table_of_frame
 from dpgrams_core.datasets.upload import load_table
@@ -303,3 +304,17 @@ class TestTheLedger:
 def open_copy(work):
     path, frame, number = work
     return open_budget(table_of_frame(edited(frame, number)), Ledger(path)).account
+
+
+@pytest.mark.parametrize("at_once", [50, 700])
+def test_the_traces_of_pieces_are_those_of_the_whole(at_once, rng, monkeypatch):
+    table = {**continuous(rng, 1_500), "codes": rng.integers(0, 50, 1_500).astype(float), "id": np.arange(1_500.0)}
+    table["pay"][::7] = np.nan
+    whole = identity_of(table)
+    monkeypatch.setattr(content, "ROWS_AT_ONCE", at_once)
+    pieces = identity_of(table)
+    for kind in KINDS:
+        for one, other in zip(whole.traces.kinds[kind], pieces.traces.kinds[kind], strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert (whole.content, whole.exact) == (pieces.content, pieces.exact)
+    assert KeyedTraces(whole.traces, KEY).text() == KeyedTraces(pieces.traces, KEY).text()
