@@ -21,8 +21,9 @@ Traces stay in memory.  What the ledger writes down are keyed hashes of them, fi
 (``KeyedTraces``): without the ledger's key they can be held against no guess of the data.
 
 What this cannot notice: rows that were both put into another order and put through a map that is not linear, or
-rounded, or jittered; columns of a few codes after rows went; a file that holds other columns of the same people; and
-the same people measured again.
+rounded, or jittered; columns of a few codes after rows went; columns mixed with each other; a file that holds other
+columns of the same people; the same people measured again; and, where a table has more than eight million different
+numbers, a shift or a factor once its rows are in another order.
 """
 
 from __future__ import annotations
