@@ -20,7 +20,7 @@ from dpgrams_core.privacy.composition import exact_amount
 from dpgrams_core.privacy.ledger import BLIND_SPOT, Account, Charge, Ledger
 from dpgrams_core.private_box import plan_range
 from dpgrams_core.recipes import ReleaseRecord, release_record
-from dpgrams_core.releasing import open_budget, quote, refuse_unproven, release, release_range
+from dpgrams_core.releasing import open_budget, overlap_words, quote, refuse_unproven, release, release_range
 from dpgrams_core.settings import Settings, read_settings
 
 _LOST = "these numbers are all that there is of it, and another release costs again"
@@ -39,7 +39,13 @@ class Shown:
 def add_release(commands: Any, options: Sequence[str], number: Callable[[str], Any]) -> None:
     """Add both commands and their arguments to the command line; ``options`` are the settings of the methods."""
     again = commands.add_parser("kept", help="show again, for free, what was released from a private file and kept")
-    again.add_argument("file", help="a file with the same numbers, in any order of rows and columns")
+    again.add_argument("file", help="exactly the same file, in any order of rows and columns")
+    again.add_argument(
+        "--older",
+        action="store_true",
+        help="also what was kept before the exact file was noted: it may be of another file that agrees with this one "
+        "to seven digits, so only its owner should look",
+    )
     again.add_argument("--ledger", help="the ledger's file (otherwise DPGRAMS_LEDGER)")
     again.add_argument("--json", action="store_true", help="machine-readable output")
     command = commands.add_parser("release", help="release a result from a private file, paid for in the budget ledger")
@@ -102,8 +108,10 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
     account = ledger.account_of(table.content)
     if ledger.is_open(account):
         say_caps_in_force(arguments, ledger.account(account))
-    ledger.check_room(account, epsilon=together[0], delta=together[1])
+    ledger.check_room(account, epsilon=together[0], delta=together[1], identity=table.identity)
     open_budget(table, ledger, **caps)  # last of all: a cap that comes with a refused release is not kept
+    if words := overlap_words(table, ledger):
+        print(f"note: {words}", file=sys.stderr)
     box = {
         name: bought_bounds(table, name, ledger, arguments, settings) if pair is None else pair
         for name, pair in bounds.items()
@@ -142,7 +150,7 @@ def kept_command(arguments: argparse.Namespace) -> str:
     settings = read_settings()
     place = arguments.ledger or settings.ledger
     ledger = Ledger(place, cap_epsilon=settings.cap_epsilon, cap_delta=settings.cap_delta)
-    kept = read_kept(ledger, ledger.account_of(table.content))
+    kept = read_kept(ledger, table.identity, older=arguments.older)
     releases = [
         Shown(charge, found.record, found.statements, f"Paid for on {charge.at[:10]}; showing it again costs nothing.")
         for charge, found in kept.releases
@@ -155,7 +163,7 @@ def kept_command(arguments: argparse.Namespace) -> str:
     parts += [
         f"bounds of {item['column']}: {item['low']:g} to {item['high']:g} (charge {item['charge']})" for item in bounds
     ]
-    return "\n\n".join([*parts, *kept.problems]) or "Nothing is kept in this ledger for a file with these numbers."
+    return "\n\n".join([*parts, *kept.problems]) or "Nothing is kept in this ledger for exactly this file."
 
 
 def loaded(

@@ -40,7 +40,7 @@ def read_in_child(
         known = np.zeros(len(numeric), dtype=bool)
         digest = ContentDigest()
         for begin, piece in _pieces(answer, len(numeric), rows):
-            digest.add(list(piece))
+            digest.add(dict(zip(numeric, piece, strict=True)))
             known |= ~np.isnan(piece).all(axis=1)
             if values:
                 _put(values.values(), begin, piece)
@@ -54,7 +54,7 @@ def read_in_child(
         {name: array for name, array in values.items() if name not in empty},
         rows,
         tuple(str(note) for note in told.get("notes", ())),
-        content=digest.finish(int(known.sum())),
+        identity=digest.finish([name for name in numeric if name not in empty]),
         read_again=None if local is None else functools.partial(local.columns, read=read),
     )
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpgrams_core.checks import box_of, one_of, release_box
+from dpgrams_core.content import Identity
 from dpgrams_core.datasets.clusters import BOX_SIDE
 from dpgrams_core.datasets.file_access import do_nothing, reading
 from dpgrams_core.datasets.frames import table_of_frame
@@ -41,16 +42,21 @@ class OwnData(Dataset):
 
     ``box`` and ``points`` are those that methods see (-4 to 4 in every column); ``user_box`` (d, 2) is what the user
     stated.  ``columns`` names the columns, the predictor first and the response second in regression data.
-    ``content`` stands for the whole table that the columns were picked from; the ledger keys it.
+    ``identity`` stands for the whole table that the columns were picked from; the ledger keys it.
     """
 
     columns: tuple[str, ...]
     user_box: Array
-    content: bytes = field(repr=False)
+    identity: Identity = field(repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "user_box", frozen_array(box_of(self.user_box)))
+
+    @property
+    def content(self) -> bytes:
+        """The digest that the budget belongs to."""
+        return self.identity.content
 
     def to_user_units(self, points: Array) -> Array:
         """Points (k, d) of a release in the units of the user's columns."""
@@ -139,7 +145,7 @@ def load_table(
         private=True,
         columns=names,
         user_box=user_box,
-        content=table.content,
+        identity=table.identity,
     )
 
 

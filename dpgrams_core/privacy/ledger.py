@@ -13,7 +13,10 @@ whole file is verified when a process opens it first and whenever it is not as t
 refusal is the command ``ledger`` (ledger_restore.py), which can only lower what is left.
 
 What was released may be kept beside its charge (kept_releases.py): paid for and public, so that it need not be paid for
-again.  It is found by the account, that is, by whoever holds the same data.
+again.  It is found by whoever holds exactly the same data, to the last digit and with the names of the columns.
+
+Two tables that agree to seven digits share an account.  A table that overlaps another one (overlap.py) has an account
+of its own, which is linked to the other's when it is opened: their charges count together from then on.
 
 A data set has the cap that it was opened with; where the ledger itself is opened with a lower one, that counts
 (ledger_caps.py).  Losing one of the ledger's files never refills a budget (ledger_file.py).
@@ -22,9 +25,11 @@ A data set has the cap that it was opened with; where the ledger itself is opene
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import hmac
 import io
+import operator
 import os
 import sqlite3
 import time
@@ -35,11 +40,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpgrams_core.checks import asked_epsilon, between, finite, positive
+from dpgrams_core.content import Identity
 from dpgrams_core.errors import BudgetError
+from dpgrams_core.overlap import Alike, KeyedTraces
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json
 from dpgrams_core.privacy.events import Event
-from dpgrams_core.privacy.ledger_caps import CLOSED, Ceiling, cap_and_spent, is_closed, left_of, refuse_beyond
+from dpgrams_core.privacy.ledger_caps import CLOSED, Ceiling, cap_and_spent, group_of, is_closed, left_of, refuse_beyond
 from dpgrams_core.privacy.ledger_chain import KINDS, chain_end, chain_key, entries, insert_row, is_row, last_rows
 from dpgrams_core.privacy.ledger_file import (
     VERSION,
@@ -58,15 +65,22 @@ from dpgrams_core.privacy.ledger_restore import back_up
 from dpgrams_core.tables import safe_text
 
 BLIND_SPOT = (
-    "The ledger knows a table by its numbers, in any order of rows and columns. It cannot see that another file holds "
-    "the same people: a changed, added or removed row or column is a new data set to it, and so is another ledger."
+    "The ledger knows a table by its numbers, in any order of rows and columns. It notices one that shares many rows "
+    "or a column with an earlier one, also shifted or scaled: their charges count together. It cannot see that another "
+    "file holds the same people where most numbers were changed, such as rounded or mixed with noise and then put in "
+    "another order, where all columns hold a few codes and rows were left out, or where it has other columns of them; "
+    "and it knows nothing of another ledger."
 )
-# What it gives away instead: whoever may open files beside a ledger can try a guess of *all* records and see whether
-# its budget was touched, which no noise hides.  So a ledger serves those who may see the data, and a public
-# demonstration takes no uploads.
+# What it gives away instead: whoever may open files beside a ledger can try a guess of a column and see whether a
+# budget was touched, which no noise hides.  So a ledger serves those who may see the data, and a public demonstration
+# takes no uploads.
 GUESSES = (
-    "Whoever may open files here can see whether one with exactly the same numbers was opened before. So let only "
-    "those in who may see the data; a public demonstration takes no uploads."
+    "Whoever may open files here can see whether one with the same numbers, or a good part of a column, was opened "
+    "before. So let only those in who may see the data; a public demonstration takes no uploads."
+)
+OF_ANOTHER = "of another file, or from before this was noted"
+TOGETHER = (
+    "The file overlaps another one that was opened here, in many rows or in a column, so their charges count together."
 )
 NO_MARK = (
     "The ledger's high-water mark is not where it was, so nobody can tell whether this is an older copy of the ledger, "
@@ -114,6 +128,7 @@ class Account:
     left_epsilon: float
     left_delta: float
     totals: Totals
+    others: int = 0  # accounts of other tables whose charges count as well
 
 
 class Ledger:
@@ -199,8 +214,18 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         """The name of the account of a data set, from the digest of its content."""
         return hmac.new(self._key, content, hashlib.sha256).hexdigest()
 
-    def open_account(self, account: str, *, cap_epsilon: float, cap_delta: float) -> None:
-        """Open an account with its cap, once: where it is open already, the cap that it has stays."""
+    def exact_of(self, identity: Identity) -> str:
+        """The name of exactly this table, to the last digit and with the names of its columns."""
+        return hmac.new(self._key, b"exactly\n" + identity.exact, hashlib.sha256).hexdigest()
+
+    def open_account(
+        self, account: str, *, cap_epsilon: float, cap_delta: float, identity: Identity | None = None
+    ) -> None:
+        """Open an account with its cap, once: where it is open already, the cap that it has stays.
+
+        ``identity`` is what the table is known by. The accounts of tables that it overlaps are linked to it, while the
+        ledger is held: of two that are opened at one moment the later sees the earlier.
+        """
         caps = positive("cap_epsilon", cap_epsilon), between("cap_delta", cap_delta, 0, 1)
         row = {"account": account, "cap_epsilon": repr(caps[0]), "cap_delta": repr(caps[1]), "opened": _now()}
         with self._transaction() as connection:
@@ -208,23 +233,68 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
                 if is_closed(connection):
                     raise BudgetError(CLOSED)
                 insert_row(connection, self._chain_key, "account", row)
+            if identity is not None:
+                self._note_identity(connection, account, identity)
+
+    def _note_identity(self, connection: sqlite3.Connection, account: str, identity: Identity) -> None:
+        exact = self.exact_of(identity)
+        known = connection.execute("SELECT 1 FROM identities WHERE account = ? AND exact = ?", (account, exact))
+        if known.fetchone() is not None:
+            return
+        group = group_of(connection, [account])
+        for other in self._overlaps(connection, account, identity):
+            if other not in group:
+                insert_row(connection, self._chain_key, "link", {"account": account, "other": other})
+                group = group_of(connection, [account])
+        row = {"account": account, "exact": exact, "traces": self._keyed(identity).text()}
+        insert_row(connection, self._chain_key, "identity", row)
+
+    def _keyed(self, identity: Identity) -> KeyedTraces:
+        return KeyedTraces(identity.traces, hmac.digest(self._key, b"the traces of this ledger", "sha256"))
+
+    def _overlaps(self, connection: sqlite3.Connection, account: str, identity: Identity) -> dict[str, Alike]:
+        """The accounts of other tables that a table overlaps, and in what."""
+        keyed = self._keyed(identity)
+        found: dict[str, Alike] = {}
+        for other, text in connection.execute(
+            "SELECT account, traces FROM identities WHERE account <> ? ORDER BY rowid", (account,)
+        ):
+            if alike := keyed.alike(text):
+                found[other] = found.get(other, Alike()) | alike
+        return found
+
+    def overlap(self, account: str, identity: Identity) -> Alike:
+        """In what a table overlaps others that were opened here, by the names of its own columns."""
+        with self._reading() as connection:
+            found = self._overlaps(connection, account, identity).values()
+        return functools.reduce(operator.or_, found, Alike())
 
     def is_open(self, account: str) -> bool:
         """Whether an account has its cap yet."""
         with self._reading() as connection:
             return connection.execute("SELECT 1 FROM accounts WHERE account = ?", (account,)).fetchone() is not None
 
-    def check_room(self, account: str, *, epsilon: float, delta: float) -> None:
+    def check_room(self, account: str, *, epsilon: float, delta: float, identity: Identity | None = None) -> None:
         """Raise the ``BudgetError`` that a charge would meet now, and charge nothing; another one may come between.
 
-        An account that is not open yet is taken as one that is opened with this ledger's own cap.
+        An account that is not open yet is taken as one that is opened with this ledger's own cap, for the table of
+        this identity.
         """
         with self._reading() as connection:
-            caps, spent = cap_and_spent(connection, account, self.ceiling, opening=True)
-        refuse_beyond(caps, spent, epsilon, delta)
+            joined = [] if identity is None else list(self._overlaps(connection, account, identity))
+            caps, spent = cap_and_spent(connection, account, self.ceiling, opening=True, joined=joined)
+            refuse_beyond(caps, spent, epsilon, delta, _together(group_of(connection, (account, *joined))))
 
     def charge(
-        self, account: str, events: tuple[Event, ...], *, epsilon: float, delta: float, status: str, description: str
+        self,
+        account: str,
+        events: tuple[Event, ...],
+        *,
+        epsilon: float,
+        delta: float,
+        status: str,
+        description: str,
+        identity: Identity | None = None,
     ) -> Charge:
         """Write a charge, or raise a ``BudgetError`` where the cap does not allow it; on return it is on the disk.
 
@@ -235,6 +305,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         epsilon, delta : what is charged; the events must not cost more.
         status : of the guarantee: "proven", "as published" or "nominal".
         description : public words, such as the method and the columns.
+        identity : of the table, to which alone the description and what is kept are shown again.
         """
         epsilon, delta = asked_epsilon("epsilon", epsilon), finite("delta", delta)
         if not 0 <= delta < 1:
@@ -242,7 +313,8 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         if events and price(events, delta or 1e-300).epsilon > epsilon * (1 + 1e-6):
             raise ValueError("the events cost more than what is charged; nothing was charged")
         with self._transaction() as connection:
-            refuse_beyond(*cap_and_spent(connection, account, self.ceiling), epsilon, delta)
+            why = _together(group_of(connection, [account]))
+            refuse_beyond(*cap_and_spent(connection, account, self.ceiling), epsilon, delta, why)
             number, at = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM charges").fetchone()[0], _now()
             row = {
                 "id": number,
@@ -255,6 +327,9 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
                 "events": events_to_json(events),
             }
             insert_row(connection, self._chain_key, "charge", row)
+            if identity is not None:
+                owner = {"charge": number, "exact": self.exact_of(identity)}
+                insert_row(connection, self._chain_key, "owner", owner)
         return Charge(number, account, at, description, epsilon, delta, status, events, drawn=False)
 
     def confirm(self, charge: Charge) -> None:
@@ -278,20 +353,33 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
             if instead or there is None:
                 insert_row(connection, self._chain_key, "kept", {"charge": charge.id, "at": _now(), "content": content})
 
-    def kept(self, account: str) -> list[tuple[Charge, bytes]]:
-        """What was kept for the charges of one account, in their order, and nothing of any other account.
+    def kept(self, account: str, identity: Identity | None = None) -> list[tuple[Charge, bytes]]:
+        """What was kept for the charges of exactly one table, in their order, and nothing of any other.
 
-        What is no longer the content that was kept comes back empty.
+        Without an identity: what was kept before identities were noted, of whatever table that shares the account. What
+        is no longer the content that was kept comes back empty.
         """
         query = "SELECT charge, kept.at, content FROM kept JOIN charges ON charges.id = kept.charge WHERE account = ?"
         with self._reading() as connection:
             rows = [dict(zip(KINDS["kept"].columns, row, strict=True)) for row in connection.execute(query, (account,))]
             sealed = last_rows(connection, "kept") if rows else {}
+            owners = dict(connection.execute("SELECT charge, exact FROM owners").fetchall())
         found = {
             row["charge"]: row["content"] if is_row(self._chain_key, row, sealed.get((row["charge"],), "")) else b""
             for row in rows
         }
-        return [(charge, found[charge.id]) for charge in self.charges(account) if charge.id in found]
+        exact = None if identity is None else self.exact_of(identity)
+        return [
+            (charge, found[charge.id])
+            for charge in self.charges(account)
+            if charge.id in found and owners.get(charge.id) == exact
+        ]
+
+    def is_shared(self, account: str, identity: Identity) -> bool:
+        """Whether an account has charges of another table as well, one that agrees with this to seven digits."""
+        query = "SELECT 1 FROM owners JOIN charges ON charges.id = owners.charge WHERE account = ? AND exact <> ?"
+        with self._reading() as connection:
+            return connection.execute(query, (account, self.exact_of(identity))).fetchone() is not None
 
     def charges(self, account: str | None = None) -> list[Charge]:
         """All charges of one account, or of all, in the order in which they were made."""
@@ -307,17 +395,53 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         ]
 
     def account(self, account: str) -> Account:
-        """Cap in force, totals and what is left of one account."""
+        """Cap in force, totals and what is left of one account, with all whose charges count as well."""
         with self._reading() as connection:
             caps, spent = cap_and_spent(connection, account, self.ceiling)
+            others = len(group_of(connection, [account])) - 1
         epsilon, delta = left_of(caps, spent)
         return Account(
-            account, float(caps[0]), float(caps[1]), float(epsilon), float(delta), totals=self.totals(account)
+            account,
+            float(caps[0]),
+            float(caps[1]),
+            float(epsilon),
+            float(delta),
+            totals=self.totals(account),
+            others=others,
         )
 
+    def together(self, account: str) -> list[Charge]:
+        """All charges that count against an account, in the order in which they were made."""
+        with self._reading() as connection:
+            group = group_of(connection, [account])
+        return sorted((charge for name in group for charge in self.charges(name)), key=lambda charge: charge.id)
+
     def totals(self, account: str) -> Totals:
-        """The sum of all charges of an account and their tight composition, side by side."""
-        return compose([Spent(row.epsilon, row.delta, row.status, row.events) for row in self.charges(account)])
+        """The sum of all charges that count against an account and their tight composition, side by side."""
+        return compose([Spent(row.epsilon, row.delta, row.status, row.events) for row in self.together(account)])
+
+    def statement(self, account: str, identity: Identity) -> list[dict[str, object]]:
+        """All charges that count against an account, as rows for whoever holds this table.
+
+        Those of exactly this table are told in full. Of any other there are the amounts and nothing else: neither when
+        it was made, nor what it was, which names columns.
+        """
+        with self._reading() as connection:
+            exact = (self.exact_of(identity),)
+            own = {number for (number,) in connection.execute("SELECT charge FROM owners WHERE exact = ?", exact)}
+        return [
+            {
+                "charge": str(row.id) if row.id in own else "",
+                "time": row.at if row.id in own else "",
+                "release": row.description if row.id in own else OF_ANOTHER,
+                "epsilon": row.epsilon,
+                "delta": row.delta,
+                "status": row.status if row.id in own else "",
+                "finished": ("yes" if row.drawn else "no") if row.id in own else "",
+                "events": events_to_json(row.events) if row.id in own else "",
+            }
+            for row in self.together(account)
+        ]
 
     def export(self, account: str | None = None) -> list[dict[str, object]]:
         """The charges as plain rows; accounts are keyed hashes, so no secret is in them."""
@@ -470,6 +594,10 @@ def _unusable(error: Exception | None = None) -> BudgetError:
         "The ledger cannot be written or read. Nothing was drawn; try again, check the disk that it is on, or ask the "
         "command ledger verify."
     )
+
+
+def _together(group: list[str]) -> str:
+    return TOGETHER if len(group) > 1 else ""
 
 
 def _now() -> str:

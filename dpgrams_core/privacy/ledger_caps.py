@@ -2,13 +2,16 @@
 
 The cap is on the *sum* of ε and the sum of δ (basic composition): always valid, also when the next release is chosen
 after seeing the last.  The tight total is shown beside it (composition.py).
+
+Accounts whose tables overlap are linked (overlap.py), directly or through others: the charges of all of them count
+against each, and the lowest of their caps is in force.
 """
 
 from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -82,27 +85,52 @@ def is_closed(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM closings LIMIT 1").fetchone() is not None
 
 
+def group_of(connection: sqlite3.Connection, accounts: Iterable[str]) -> list[str]:
+    """Some accounts and all that are linked to them, directly or through others, each once."""
+    links = connection.execute("SELECT account, other FROM links").fetchall()
+    group = dict.fromkeys(accounts)
+    waiting = list(group)
+    while waiting:
+        here = waiting.pop()
+        for pair in links:
+            if here in pair:
+                waiting += [name for name in pair if name not in group]
+                group |= dict.fromkeys(pair)
+    return list(group)
+
+
 def cap_and_spent(
-    connection: sqlite3.Connection, account: str, ceiling: Ceiling, *, opening: bool = False
+    connection: sqlite3.Connection,
+    account: str,
+    ceiling: Ceiling,
+    *,
+    opening: bool = False,
+    joined: Iterable[str] = (),
 ) -> tuple[Amounts, Amounts]:
-    """(cap in force, spent) of an account; ``opening`` takes one that is not open as opened with the ceiling.
+    """(cap in force, spent) of an account and all that are linked to it.
+
+    ``opening`` takes an account that is not open as opened with the ceiling and linked to those that are ``joined``.
 
     In a closed ledger (ledger_restore.py) what was spent is not known: all of the cap, or more.
     """
     closed = is_closed(connection)
-    caps = connection.execute("SELECT cap_epsilon, cap_delta FROM accounts WHERE account = ?", (account,)).fetchone()
-    if caps is None:
+    group = group_of(connection, (account, *joined))
+    query = "SELECT cap_epsilon, cap_delta FROM accounts WHERE account = ?"
+    caps = {name: row for name in group for row in connection.execute(query, (name,))}
+    stored = [(amount(row[0], "cap_epsilon"), amount(row[1], "cap_delta")) for row in caps.values()]
+    if account not in caps:
         if closed:
             raise BudgetError(CLOSED)
         if not opening or ceiling.epsilon is None or ceiling.delta is None:
             raise BudgetError("This data set has no account in the ledger yet. Open one with a cap first.")
-        return (exact_amount(ceiling.epsilon), exact_amount(ceiling.delta)), (Fraction(0), Fraction(0))
-    rows = connection.execute("SELECT epsilon, delta FROM charges WHERE account = ?", (account,)).fetchall()
+        stored.append((exact_amount(ceiling.epsilon), exact_amount(ceiling.delta)))
+    query = "SELECT epsilon, delta FROM charges WHERE account = ?"
+    rows = [row for name in group for row in connection.execute(query, (name,))]
     epsilon = sum((amount(row[0], "epsilon") for row in rows), Fraction(0))
     delta = sum((amount(row[1], "delta") for row in rows), Fraction(0))
-    stored = amount(caps[0], "cap_epsilon"), amount(caps[1], "cap_delta")
-    spent = (max(epsilon, stored[0]), max(delta, stored[1])) if closed else (epsilon, delta)
-    return ceiling.over(stored), spent
+    lowest = min(cap for cap, _ in stored), min(cap for _, cap in stored)
+    spent = (max(epsilon, lowest[0]), max(delta, lowest[1])) if closed else (epsilon, delta)
+    return ceiling.over(lowest), spent
 
 
 def left_of(caps: Amounts, spent: Amounts) -> Amounts:
@@ -111,12 +139,12 @@ def left_of(caps: Amounts, spent: Amounts) -> Amounts:
     return epsilon, delta
 
 
-def refuse_beyond(caps: Amounts, spent: Amounts, epsilon: float, delta: float) -> None:
-    """Refuse an amount that does not fit under the cap."""
+def refuse_beyond(caps: Amounts, spent: Amounts, epsilon: float, delta: float, why: str = "") -> None:
+    """Refuse an amount that does not fit under the cap; ``why`` is what else there is to say about it."""
     left = left_of(caps, spent)
     if exact_amount(epsilon) > left[0] or exact_amount(delta) > left[1]:
         raise BudgetError(
             f"This would spend ε = {epsilon:g} and δ = {delta:g}, and of the cap of ε = {float(caps[0]):g} and "
             f"δ = {float(caps[1]):g} there are ε = {float(left[0]):g} and δ = {float(left[1]):g} left. Nothing was "
-            "charged and nothing was drawn."
+            f"charged and nothing was drawn.{' ' * bool(why)}{why}"
         )

@@ -52,6 +52,9 @@ KINDS = {
     "draw": Kind("draws", ("charge", "at"), ("charge",)),
     "kept": Kind("kept", ("charge", "at", "content"), ("charge",), replaced=True, removable=True),
     "closing": Kind("closings", ("id", "at", "reason"), ("id",)),
+    "identity": Kind("identities", ("account", "exact", "traces"), ("account", "exact")),
+    "link": Kind("links", ("account", "other"), ("account", "other")),
+    "owner": Kind("owners", ("charge", "exact"), ("charge",)),
 }
 
 

@@ -41,6 +41,11 @@ CREATE TABLE charges (
 CREATE TABLE draws (charge INTEGER PRIMARY KEY REFERENCES charges, at TEXT NOT NULL);
 CREATE TABLE kept (charge INTEGER PRIMARY KEY REFERENCES charges, at TEXT NOT NULL, content BLOB NOT NULL);
 CREATE TABLE closings (id INTEGER PRIMARY KEY, at TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE identities (
+    account TEXT NOT NULL REFERENCES accounts, exact TEXT NOT NULL, traces TEXT NOT NULL, PRIMARY KEY (account, exact));
+CREATE TABLE links (
+    account TEXT NOT NULL REFERENCES accounts, other TEXT NOT NULL REFERENCES accounts, PRIMARY KEY (account, other));
+CREATE TABLE owners (charge INTEGER PRIMARY KEY REFERENCES charges, exact TEXT NOT NULL);
 """
 # What must never happen to the rows of a table. What was kept may be deleted by its owner, to make room.
 _HELD = {
@@ -51,6 +56,9 @@ _HELD = {
     "draws": "a draw",
     "kept": "what is kept",
     "closings": "a closing",
+    "identities": "an identity",
+    "links": "a link",
+    "owners": "an owner",
 }
 _TRIGGERS = "".join(
     f"CREATE TRIGGER {table}_{name} BEFORE {verb} ON {table} "

@@ -127,14 +127,14 @@ class Own:
             self.bought, self.sales, self._kept = {}, [], {}
             self.bought_earlier, self.not_shown, self._restored = (), (), False
 
-    def restore(self, table: Table, ledger: Ledger, account: str) -> None:
+    def restore(self, table: Table, ledger: Ledger) -> None:
         """Bring back what was paid for earlier, once for every opening of a file; nothing is read off the records."""
         if self._restored:
             return
         with self._lock:
             if self._restored or table is not self.table:  # another run of the script was faster, with another file
                 return
-            found = read_kept(ledger, account)
+            found = read_kept(ledger, table.identity)
             here = [pair for pair in found.releases if pair[1].record.method in _DRAWN_HERE]
             self.sales = [sale_again(number, *pair) for number, pair in enumerate(here, start=1)]
             bounds = {item.column: (item.low, item.high) for _, item in found.bounds if item.column in table.numeric}

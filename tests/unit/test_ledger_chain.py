@@ -193,6 +193,9 @@ class TestEntries:
             tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             assert tables == {"chain", *(kind.table for kind in KINDS.values())}
             connection.execute("INSERT INTO closings VALUES (1, 'now', 'a row to try it on')")
+            connection.execute("INSERT INTO identities SELECT account, 'exact', 'traces' FROM accounts LIMIT 1")
+            connection.execute("INSERT INTO links SELECT account, account FROM accounts LIMIT 1")
+            connection.execute("INSERT INTO owners SELECT id, 'exact' FROM charges LIMIT 1")
             for table in tables:
                 with pytest.raises(sqlite3.IntegrityError, match="never changed"):
                     connection.execute(f"UPDATE {table} SET rowid = rowid")

@@ -7,14 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from dpgrams_core import Dataset
+from dpgrams_core.datasets.table_reader import read_table
 from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.privacy.ledger_restore import verify_ledger
+from dpgrams_core.releasing import data_identity
 
 ROOT = Path(__file__).parents[2]
 EPSILON = 0.5
+# The records of the program below, once more.
+DATA = Dataset(name="mine", kind="modes", points=np.linspace(-3, 3, 60)[:, None], box=[(-4, 4)], private=True)
+TABLE = read_table(pd.DataFrame({"age": np.linspace(20, 60, 8_000)}).to_csv(index=False).encode(), "people.csv")
 DRAWS = {"functional": 1, "dp_grams": 4, "bounds": 2}  # of one purchase: two starts and two steps; two rounds of counts
 
 # Buys in child processes that are killed: at their k-th step, for every k, or after some time.  A step is every
@@ -146,7 +154,7 @@ def child(buy, path, number=None, delay=None):
     return os.WIFSIGNALED(status)
 
 
-def state(path, account):
+def state(path, account, records):
     Ledger._connection = real_connection
     mark = ledger_mark.HighWater(ledger_mark.marks_folder(), read_key(path)).path
     before = mark.read_bytes()
@@ -154,7 +162,7 @@ def state(path, account):
     assert report.problems == (), report  # no way out is needed: it opens by itself
     charged = sum(row.epsilon for row in Ledger(path).charges(account))
     left_by_the_crash.add("nothing" if mark.read_bytes() == before else "a line" if before[-1:] == b"\\n" else "half")
-    kept = sum(row.epsilon for row, _ in Ledger(path).kept(account))
+    kept = sum(row.epsilon for row, _ in Ledger(path).kept(account, releasing.data_identity(records)))
     Ledger._connection = connection
     drawn = drawn_path.read_text().split() if drawn_path.exists() else []
     marked = [json.loads(line)[1] for line in before.split(b"\\n")[:-1]].count("charge")
@@ -174,7 +182,7 @@ def crashes(case):
         number += 1
         was_killed = child(buy, path, number=number)
         killed += was_killed
-        after, count = state(path, account)
+        after, count = state(path, account, records)
         found.append(after)
         draws.append(count)
         if after[0] < after[1]:  # caught; nothing that comes now makes it good
@@ -185,7 +193,7 @@ def crashes(case):
         whole = time.monotonic() - begin
         for _ in range(10):
             killed += child(buy, path, delay=chance.uniform(0, whole))
-            found.append(state(path, account)[0])
+            found.append(state(path, account, records)[0])
     return {
         "found": found,
         "draws": draws,
@@ -251,7 +259,7 @@ def test_the_mark_was_whole_behind_or_broken_and_the_ledger_opened_by_itself(cra
 
 def test_what_was_kept_comes_back_whole(crashed):
     case, result, ledger = crashed
-    kept = read_kept(ledger, result["account"])
+    kept = read_kept(ledger, TABLE.identity if case == "bounds" else data_identity(DATA))
     assert kept.problems == ()
     assert EPSILON * (len(kept.releases) + len(kept.bounds)) == result["found"][-1][2]
     assert not (kept.releases if case == "bounds" else kept.bounds)

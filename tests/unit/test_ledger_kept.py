@@ -17,7 +17,7 @@ from dpgrams_core.privacy.ledger_file import KEY_BYTES
 from dpgrams_core.privacy.ledger_mark import HighWater
 from dpgrams_core.privacy.ledger_restore import verify_ledger
 from dpgrams_core.privacy.noise import ReleaseNoise
-from dpgrams_core.releasing import release, release_range
+from dpgrams_core.releasing import data_identity, release, release_range
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ class TestAPaidReleaseIsNotLost:
         assert full_disk["full"]
         assert not paid.kept
         assert paid.release.surface is not None
-        assert ledger.kept(paid.charge.account) == []
+        assert ledger.kept(paid.charge.account, data_identity(data)) == []
         assert [charge.epsilon for charge in ledger.charges()] == [0.5]
         full_disk["full"] = False  # somebody makes room
         assert ledger.charges()[0].drawn
@@ -240,7 +240,7 @@ class TestAPaidReleaseIsNotLost:
 def test_keeping_can_be_left_out(ledger, data):
     paid = release("functional", data, ledger, epsilon=0.5, keep=False)
     assert not paid.kept
-    assert ledger.kept(paid.charge.account) == []
+    assert ledger.kept(paid.charge.account, data_identity(data)) == []
     assert [charge.drawn for charge in ledger.charges()] == [True]
 
 
@@ -254,6 +254,6 @@ def test_a_crash_between_charge_and_draw_leaves_the_charge_and_nothing_kept(ledg
             release("functional", data, ledger, epsilon=0.5)
     (charge,) = ledger.charges()
     assert not charge.drawn
-    assert ledger.kept(charge.account) == []
+    assert ledger.kept(charge.account, data_identity(data)) == []
     paid = release("functional", data, ledger, epsilon=0.25)  # the next one is not hindered by it
-    assert [item.id for item, _ in ledger.kept(charge.account)] == [paid.charge.id]
+    assert [item.id for item, _ in ledger.kept(charge.account, data_identity(data))] == [paid.charge.id]
