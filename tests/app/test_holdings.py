@@ -90,7 +90,7 @@ def test_an_upload_is_let_go_once_it_was_read(content, stored):
 
 def arrays_of(own: Own) -> list:
     """Weak references to all numbers of a file."""
-    request = Request(columns=("age",), response=None, box=((0, 100),), kind="modes", drop_rows=False)
+    request = Request(columns=("age",), response=None, box=((0, 100),), kind="modes")
     found = [own.table, *own.table.values.values(), own.data(request), own.data(request).points]
     assert own.held_bytes == 60 * 8 * 3
     return [weakref.ref(item) for item in found]
