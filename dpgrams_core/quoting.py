@@ -96,8 +96,8 @@ def _priced_by_size(method: str, spec: Any, n: int, box: Box) -> tuple[tuple[Eve
     """The same by public facts alone, remembered: a page asks for a price before it asks for the release.
 
     A method with a ``bare`` part is a functional release: it adds up a function of each record, and n enters by its
-    bandwidth, its number of coefficients and its slack for rounding.  For it few points that count as n are enough.  The
-    others draw batches of their n records, so they get them all.
+    bandwidth, its number of coefficients and its slack for rounding.  For it few points that count as n are enough.
+    The others draw batches of their n records, so they get them all.
     """
     chosen, sides = METHODS[method], np.array(box)
     if chosen.bare is None:
