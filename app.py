@@ -38,4 +38,4 @@ def main() -> None:
 if __name__ == "__main__":
     main()
 elif __name__ == "app":  # a worker process may import this file under another name, and is neither page nor server
-    app = st.App(__file__, middleware=server.doors())
+    app = st.App(__file__, middleware=server.doors(), on_script_error=server.say_it_failed)

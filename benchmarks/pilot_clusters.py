@@ -2,13 +2,14 @@
 
 Gaussian clusters of unequal size and shape in 2 to 6 columns, standardised and whitened as the paper does.  Printed
 is the mean ARI over all of them and all epsilons, for each bandwidth (as a multiple of the rule for modes), and each
-weight of the prior; k-means without privacy stands beside it.
+weight of the prior; then for each number of steps towards the peaks.  k-means without privacy stands beside them.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import sys
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -23,7 +24,7 @@ from dpgrams_core.representations import standardise, whitened_pca
 
 SHAPES = ((700, 2, 3), (2_000, 2, 5), (1_000, 3, 4), (1_500, 4, 6), (2_000, 5, 8), (900, 6, 4), (2_500, 6, 10))
 EPSILONS = (0.25, 1.0, 4.0)
-SCALES, WEIGHTS = (0.6, 0.75, 0.9, 1.0), (10.0, 30.0, 100.0)
+SCALES, WEIGHTS, STEPS = (0.6, 0.75, 0.9, 1.0), (10.0, 30.0, 100.0), (0, 1, 2, 3, 4)
 
 
 def pilot_data(n: int, d: int, k: int, seed: int) -> Dataset:
@@ -51,6 +52,7 @@ def main() -> None:
     draws = [(pilot_data(*shape, seed), shape[2]) for shape in SHAPES for seed in range(runs)]
     plain = np.mean([ari(d, KMeans(k, n_init=10, random_state=0).fit(d.points).cluster_centers_) for d, k in draws])
     print(f"k-means without privacy: {plain:.3f} over {len(draws)} draws")
+    usual = likely_places.PRIOR_WEIGHT
     for scale in SCALES:
         for weight in WEIGHTS:
             likely_places.PRIOR_WEIGHT = weight
@@ -63,6 +65,16 @@ def main() -> None:
                     found[epsilon].append(ari(data, run("functional_c", data, seed=number, **options).modes))
             each = "  ".join(f"{epsilon:g}: {np.mean(values):.3f}" for epsilon, values in found.items())
             print(f"bandwidth x {scale:g}, prior {weight:g}: {np.mean(list(found.values())):.3f}   {each}", flush=True)
+    likely_places.PRIOR_WEIGHT = usual
+    constants = sys.modules["dpgrams_core.methods.functional_c"]  # the package has the function under this name
+    for steps in STEPS:
+        constants.PEAK_STEPS = steps
+        values = [
+            ari(data, run("functional_c", data, seed=number, epsilon=epsilon, delta=1e-5, n_clusters=k).modes)
+            for number, (data, k) in enumerate(draws)
+            for epsilon in EPSILONS
+        ]
+        print(f"{steps} steps towards the peaks: {np.mean(values):.4f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,12 @@ from typing import Any
 
 from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
 from dpgrams_core.auditing import DOORS, PAIRS, audit_text
+from dpgrams_core.commands_ledger import add_ledger, ledger_command
 from dpgrams_core.commands_release import add_release, kept_command, release_command
 from dpgrams_core.commands_reproduce import add_reproduce, reproduce_text
 from dpgrams_core.commands_sweep import add_sweep_options, merge_text, sweep_text
 from dpgrams_core.errors import BudgetError, DataError, SpecError
+from dpgrams_core.guarantees import guarantee_fields
 from dpgrams_core.methods.broken import BROKEN_METHODS
 from dpgrams_core.results import Release
 from dpgrams_core.sweeps import EXECUTORS
@@ -69,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
             if command is not many or name != "epsilon":
                 command.add_argument("--" + name.replace("_", "-"), type=number_or_name, default=None)
     add_release(commands, spec_fields(), number_or_name)
+    add_ledger(commands)
     return top
 
 
@@ -99,7 +102,7 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
                 "modes": release.modes.tolist(),
                 "curve": None if release.curve is None else release.curve.tolist(),
                 "score": scores,
-                "guarantee": dataclasses.asdict(release.guarantee),
+                "guarantee": guarantee_fields(release.guarantee),
                 "spec": dataclasses.asdict(release.spec),
                 "noise_scale": release.noise_scale,
             }
@@ -116,7 +119,7 @@ def as_text(release: Release, scores: dict[str, float], dataset: str, n: int) ->
     lines = [f"{METHODS[release.method].title} on {dataset}, n = {n} (simulation, seed {release.seed})", "", what]
     lines += ["  " + "  ".join(f"{value:9.4f}" for value in row) for row in rows]
     lines += ["", "score"] + [f"  {name:18s} {value:.5g}" for name, value in scores.items()]
-    lines += ["", f"guarantee: {guarantee.status}"]
+    lines += ["", f"guarantee: {guarantee.words}"]
     lines.append(f"  epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, neighbours: {guarantee.neighbours}")
     lines += ["  " + text for text in (guarantee.statement, *guarantee.caveats)]
     return "\n".join(lines)
@@ -155,6 +158,7 @@ def audit_command(arguments: argparse.Namespace) -> str:
 COMMANDS = {
     "audit": audit_command,
     "kept": kept_command,
+    "ledger": ledger_command,
     "merge": merge_text,
     "release": lambda arguments: release_command(arguments, chosen_options(arguments)),
     "reproduce": reproduce_text,

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
@@ -105,6 +106,7 @@ def expected_places(
     samples = []
     for sweep in range(SWEEPS):
         for j in rng.permutation(len(weak)):
+            checkpoint()
             rest = np.delete(np.arange(len(weak)), j)
             pull = (fixed - grid.of_bumps(at[:, rest], wide[:, rest], mass[:, rest])) / variance + share * precision
             log_weight = 0.5 * pull**2 / information + prior

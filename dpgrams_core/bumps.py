@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from dpgrams_core.bump_posterior import expected_places
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
@@ -72,6 +73,7 @@ def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: fl
     centres, spreads, records = np.empty((0, d)), np.empty(0), np.empty(0)
     search = _Search(surface, reference_spread)
     for _ in range(limit):
+        checkpoint()
         height, place, spread = search.best(centres, spreads, records, apart=count is not None)
         if not height > threshold:
             break
@@ -172,6 +174,7 @@ def _fit(
         return table[:, :d] * reference, np.exp(table[:, d]) * reference, np.exp(table[:, d + 1]) * share
 
     def loss(theta: Array) -> tuple[float, Array]:
+        checkpoint()
         m, s, a = unpack(theta)
         width = np.hypot(h, s)
         heights, slopes, bends = surface.heat(m, width)

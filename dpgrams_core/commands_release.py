@@ -13,13 +13,14 @@ from typing import Any
 from dpgrams_core.datasets.table_reader import Limits, Table, read_table
 from dpgrams_core.datasets.upload import OwnData, load_table, picked_names
 from dpgrams_core.errors import SpecError
+from dpgrams_core.guarantees import guarantee_fields
 from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.composition import exact_amount
 from dpgrams_core.privacy.ledger import BLIND_SPOT, Account, Charge, Ledger
 from dpgrams_core.private_box import plan_range
 from dpgrams_core.recipes import ReleaseRecord, release_record
-from dpgrams_core.releasing import open_budget, quote, refuse_unproven, release, release_range
+from dpgrams_core.releasing import open_budget, overlap_words, quote, refuse_unproven, release, release_range
 from dpgrams_core.settings import Settings, read_settings
 
 _LOST = "these numbers are all that there is of it, and another release costs again"
@@ -38,7 +39,13 @@ class Shown:
 def add_release(commands: Any, options: Sequence[str], number: Callable[[str], Any]) -> None:
     """Add both commands and their arguments to the command line; ``options`` are the settings of the methods."""
     again = commands.add_parser("kept", help="show again, for free, what was released from a private file and kept")
-    again.add_argument("file", help="a file with the same numbers, in any order of rows and columns")
+    again.add_argument("file", help="exactly the same file, in any order of rows and columns")
+    again.add_argument(
+        "--older",
+        action="store_true",
+        help="also what was kept before the exact file was noted: it may be of another file that agrees with this one "
+        "to seven digits, so only its owner should look",
+    )
     again.add_argument("--ledger", help="the ledger's file (otherwise DPGRAMS_LEDGER)")
     again.add_argument("--json", action="store_true", help="machine-readable output")
     command = commands.add_parser("release", help="release a result from a private file, paid for in the budget ledger")
@@ -86,7 +93,7 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
         "cap_epsilon": settings.cap_epsilon if arguments.cap_epsilon is None else arguments.cap_epsilon,
         "cap_delta": settings.cap_delta if arguments.cap_delta is None else arguments.cap_delta,
     }
-    ledger = Ledger(arguments.ledger or settings.ledger, **caps)
+    ledger = Ledger(arguments.ledger or settings.ledger, cap_epsilon=caps["cap_epsilon"], cap_delta=caps["cap_delta"])
     # Bounds still to be bought do not change the price: every box is scaled to the same one. So all that can be
     # refused is refused before the first of them is paid for.
     trial = loaded(table, arguments, columns, {name: pair or (0.0, 1.0) for name, pair in bounds.items()})
@@ -101,8 +108,10 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
     account = ledger.account_of(table.content)
     if ledger.is_open(account):
         say_caps_in_force(arguments, ledger.account(account))
-    ledger.check_room(account, epsilon=together[0], delta=together[1])
+    ledger.check_room(account, epsilon=together[0], delta=together[1], identity=table.identity)
     open_budget(table, ledger, **caps)  # last of all: a cap that comes with a refused release is not kept
+    if words := overlap_words(table, ledger):
+        print(f"note: {words}", file=sys.stderr)
     box = {
         name: bought_bounds(table, name, ledger, arguments, settings) if pair is None else pair
         for name, pair in bounds.items()
@@ -141,7 +150,7 @@ def kept_command(arguments: argparse.Namespace) -> str:
     settings = read_settings()
     place = arguments.ledger or settings.ledger
     ledger = Ledger(place, cap_epsilon=settings.cap_epsilon, cap_delta=settings.cap_delta)
-    kept = read_kept(ledger, ledger.account_of(table.content))
+    kept = read_kept(ledger, table.identity, older=arguments.older)
     releases = [
         Shown(charge, found.record, found.statements, f"Paid for on {charge.at[:10]}; showing it again costs nothing.")
         for charge, found in kept.releases
@@ -154,7 +163,7 @@ def kept_command(arguments: argparse.Namespace) -> str:
     parts += [
         f"bounds of {item['column']}: {item['low']:g} to {item['high']:g} (charge {item['charge']})" for item in bounds
     ]
-    return "\n\n".join([*parts, *kept.problems]) or "Nothing is kept in this ledger for a file with these numbers."
+    return "\n\n".join([*parts, *kept.problems]) or "Nothing is kept in this ledger for exactly this file."
 
 
 def loaded(
@@ -221,7 +230,7 @@ def _text(shown: Shown, ledger: Ledger) -> str:
     lines += ["  " + "  ".join(f"{value:12.6g}" for value in row) for row in record.rows] or ["  none"]
     box = zip(record.columns, record.box, strict=True)
     lines += ["", "box: " + ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in box)]
-    lines += ["", f"guarantee: {guarantee.status}"]
+    lines += ["", f"guarantee: {guarantee.words}"]
     lines.append(f"  epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, neighbours: {guarantee.neighbours}")
     lines += ["  " + text for text in (guarantee.statement, *guarantee.caveats, *shown.statements)]
     lines += ["", f"ledger: charge {charge.id} of epsilon {charge.epsilon:g}, delta {charge.delta:g}"]
@@ -241,7 +250,7 @@ def _fields(shown: Shown, ledger: Ledger) -> dict[str, Any]:
         "columns": record.columns,
         "box": dict(zip(record.columns, record.box, strict=True)),
         "curve" if record.what == "curve" else "modes": record.rows,
-        "guarantee": dataclasses.asdict(record.guarantee),
+        "guarantee": guarantee_fields(record.guarantee),
         "statements": shown.statements,
         "ledger": {
             "charge": shown.charge.id,

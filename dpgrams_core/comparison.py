@@ -26,7 +26,7 @@ from dpgrams_core.privacy.accountants import rounds_epsilon, rounds_multiplier
 from dpgrams_core.privacy.accounting import batch_epsilon, price
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import Event, ExponentialDraws, GaussianRelease, GaussianRounds
-from dpgrams_core.results import Dataset, Guarantee
+from dpgrams_core.results import Dataset, Guarantee, refuse_private
 from dpgrams_core.specs import CALIBRATIONS, DPGramsSpec, FunctionalSpec, MeanShiftSpec
 from dpgrams_core.surfaces import box_bases
 from dpgrams_core.sweeps import Cell, CellResult
@@ -121,6 +121,7 @@ def compare(settings: ComparisonSettings, data: Dataset) -> tuple[Row, ...]:
     >>> [(row.candidate.key, row.guarantee.status) for row in rows][:3]
     [('experiments', 'nominal'), ('theorem', 'as published'), ('tight', 'proven')]
     """
+    refuse_private(data)
     rows = tuple(row_of(item, data, data.points) for item in candidates(settings))
     for row in rows:
         if row.candidate.method == "functional":
@@ -130,6 +131,7 @@ def compare(settings: ComparisonSettings, data: Dataset) -> tuple[Row, ...]:
 
 def row_of(candidate: Candidate, data: Dataset, records: Array) -> Row:
     """The row of one candidate on data of which n, d and the box count; ``records`` show what the noise hides."""
+    refuse_private(data)
     build = {"dp_grams": _ascent_row, "functional": _functional_row, "mean_shift": _mean_shift_row}
     return build[candidate.method](candidate, data, records)
 
@@ -143,7 +145,7 @@ def _ascent_row(candidate: Candidate, data: Dataset, records: Array) -> Row:
     events = (start, rounds_event(chosen, data.n))
     return Row(
         candidate=candidate,
-        guarantee=guarantee_of(chosen, events),
+        guarantee=data.qualified(guarantee_of(chosen, events), spec),
         bandwidth=chosen.bandwidth.value,
         events=events,
         stages=price(events, spec.delta).stages,
@@ -163,7 +165,7 @@ def _functional_row(candidate: Candidate, data: Dataset, records: Array) -> Row:
     sigma = event.noise_scale
     return Row(
         candidate=candidate,
-        guarantee=release_guarantee(spec, bandwidth, event),
+        guarantee=data.qualified(release_guarantee(spec, bandwidth, event), spec),
         bandwidth=bandwidth.value,
         events=(event,),
         stages=price((event,), spec.delta).stages,

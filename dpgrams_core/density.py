@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from dpgrams_core.kernels import Kernel
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 _CHUNK = 2_000_000  # pairs of (point, record) held in memory at once
@@ -118,9 +120,11 @@ def squared_distances(at: Array, data: Array) -> Array:
     return np.maximum(square, 0.0)
 
 
-def _chunks(data: Array, width: int) -> list[Array]:
+def _chunks(data: Array, width: int) -> Iterator[Array]:
     rows = max(1, _CHUNK // max(1, width))
-    return [data[start : start + rows] for start in range(0, len(data), rows)]
+    for start in range(0, len(data), rows):
+        checkpoint()
+        yield data[start : start + rows]
 
 
 def _gaussian_constant(d: int) -> float:

@@ -28,7 +28,6 @@ from dpgrams_core.ladder_parts import (
     Ladder,
     Rung,
     SwitchedNoise,
-    refuse_private,
     true_count,
 )
 from dpgrams_core.merging import group_means, merge, weighted_ward_groups
@@ -41,7 +40,7 @@ from dpgrams_core.methods.dp_grams_plan import Plan, plan
 from dpgrams_core.methods.functional import GRID_DIMENSIONS, choose_release_bandwidth, release_event
 from dpgrams_core.metrics import score
 from dpgrams_core.privacy.noise import SimulationNoise
-from dpgrams_core.results import Dataset, Guarantee, Release
+from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs import DPGramsSpec, FunctionalSpec, make_spec
 from dpgrams_core.specs_clusters import DPGramsCSpec
 from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients

@@ -13,11 +13,11 @@ import numpy as np
 
 from dpgrams_core.bandwidths import REFERENCE_SPREAD, mean_side
 from dpgrams_core.fourier import check_resolution
-from dpgrams_core.ladder_parts import CLUSTER_MEASURES, Ladder, Rung, refuse_private, true_count, without_noise
+from dpgrams_core.ladder_parts import CLUSTER_MEASURES, Ladder, Rung, true_count, without_noise
 from dpgrams_core.methods.functional import GRID_DIMENSIONS, choose_release_bandwidth
 from dpgrams_core.methods.functional_c import K_MEANS_STARTS, _inner, bare_release, released_centres, towards_peaks
 from dpgrams_core.privacy.noise import SimulationNoise
-from dpgrams_core.results import Dataset
+from dpgrams_core.results import Dataset, refuse_private
 from dpgrams_core.specs import make_spec
 from dpgrams_core.specs_clusters import FunctionalCSpec
 from dpgrams_core.surfaces import box_bases

@@ -20,7 +20,6 @@ from dpgrams_core.ladder_parts import (
     Ladder,
     Rung,
     SwitchedNoise,
-    refuse_private,
     without_noise,
 )
 from dpgrams_core.methods.dp_pms import ascend, clipped_shift, plan, refuse_a_grid_beside_the_data
@@ -31,7 +30,7 @@ from dpgrams_core.methods.functional import choose_release_bandwidth
 from dpgrams_core.methods.functional_regression import UNIT_SQUARE, from_unit, release_joint, to_unit
 from dpgrams_core.methods.pms import LEAST_OF_RANGE, MAX_RECORDS, pms
 from dpgrams_core.privacy.noise import SimulationNoise
-from dpgrams_core.results import Dataset
+from dpgrams_core.results import Dataset, refuse_private
 from dpgrams_core.ridges import trace_ridges
 from dpgrams_core.specs import FunctionalRegressionSpec, FunctionalSpec, make_spec
 from dpgrams_core.specs_baselines import PMSSpec

@@ -2,7 +2,8 @@
 
 Every executor streams (task, outcome) pairs as they finish and holds only a small window of tasks at a time,
 so that a million tasks need no more memory than a hundred.  A worker that dies is replaced and its tasks are
-run again; a task that keeps killing its worker comes back as ``Lost``.  Closing the stream stops the rest.
+run again; a task that keeps killing its worker comes back as ``Lost``.  Closing the stream stops the rest: what has
+not begun is given up, and a process that is in the middle of a task leaves it at its next checkpoint (progress.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
@@ -30,11 +31,14 @@ from threadpoolctl import threadpool_limits
 
 from dpgrams_core.checks import one_of
 from dpgrams_core.errors import SpecError
+from dpgrams_core.progress import Stopped, checkpoint, stoppable
 
 SWEEP_EXECUTORS = ("serial", "processes", "dask")
 DEATHS_ALLOWED = 2  # of a task that ran alone, before it is given up
 STARTS_ALLOWED = 2  # of a pool whose workers die without any task
 WINDOW = 4  # tasks in flight for each worker: the next one is there when one ends
+STREAMS = 1_024  # of which the end is remembered: a task passes many checkpoints before so many more have ended
+LOOK_SECONDS = 0.2  # between two looks at whether anybody still waits
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -96,7 +100,14 @@ def _own_processes(function: Callable[[Task], Result], tasks: Iterable[Task]) ->
         yield from pool.stream(function, tasks)
 
 
-def _start_worker() -> None:
+class _Ended:
+    """In a worker: the numbers of streams that have ended, each at its place, in memory shared with the parent."""
+
+    numbers: Any
+
+
+def _start_worker(ended: Any) -> None:
+    _Ended.numbers = ended
     threadpool_limits(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who keeps what is finished
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -175,6 +186,8 @@ class Processes:
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.RLock()
         self._closed = False
+        self._numbers = count(1)
+        self._ended = _WorkerContext().RawArray("Q", STREAMS)
 
     def __enter__(self) -> Processes:
         return self
@@ -203,6 +216,8 @@ class Processes:
         kills its worker is known for sure, and no other is given up because of it.
         """
         waiting = iter(tasks)
+        number = next(self._numbers)
+        function = partial(_run_wanted, function, number)
         suspects: deque[tuple[Task, int]] = deque()
         flying: dict[Future[Result], tuple[Task, int, ProcessPoolExecutor]] = {}
         try:
@@ -214,7 +229,8 @@ class Processes:
                     flying[future] = (task, deaths, pool)
                 if not flying:
                     return
-                ended = wait(flying, return_when=FIRST_COMPLETED).done
+                while not (ended := wait(flying, LOOK_SECONDS, return_when=FIRST_COMPLETED).done):
+                    checkpoint()
                 broken = {flying[future][2] for future in ended if _died(future)}
                 if broken:  # then all that was in flight there has ended as well
                     ended = wait(flying).done
@@ -228,6 +244,7 @@ class Processes:
                     else:
                         suspects.append((task, deaths + alone))
         finally:
+            self._ended[number % STREAMS] = number  # a worker in the middle of a task looks there
             for future in flying:
                 future.cancel()
 
@@ -241,7 +258,9 @@ class Processes:
                     raise RuntimeError("the pool of processes is closed")
                 if self._pool is None:
                     context = _WorkerContext()
-                    self._pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_start_worker)
+                    self._pool = ProcessPoolExecutor(
+                        self.workers, mp_context=context, initializer=_start_worker, initargs=(self._ended,)
+                    )
                 pool = self._pool
                 with suppress(BrokenProcessPool):  # a worker was stopped while it had nothing to do
                     return pool, pool.submit(function, task)
@@ -267,6 +286,17 @@ class Processes:
                 self._pool = None if self._pool is pool else self._pool
             pool.shutdown(wait=True, cancel_futures=True)
         return future
+
+
+def _run_wanted(function: Callable[[Task], Result], number: int, task: Task) -> Result:
+    """In a worker: a task of the stream of this number, which is left at its next checkpoint once that has ended."""
+
+    def check() -> None:
+        if _Ended.numbers[number % STREAMS] == number:
+            raise Stopped
+
+    with stoppable(check):
+        return function(task)
 
 
 def _pid_after(seconds: float) -> int:

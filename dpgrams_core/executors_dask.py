@@ -1,4 +1,7 @@
-"""Tasks on a Dask cluster: any scheduler by its address, or a cluster on this machine.
+"""Tasks on a Dask cluster: a scheduler by its address, or a cluster on this machine.
+
+What a scheduler sends is unpickled here, so it can run any code: an address is taken from this machine, or where both
+sides prove who they are (``dpgrams_core.settings``), and from the owner only, never from a page.
 
 The only file that imports Dask.  Dask itself runs the tasks of a dead worker again, on another one.  After four
 deaths (its ``allowed-failures``) it gives up all that waited on the dead worker; these tasks run once more at the
@@ -28,6 +31,7 @@ from dpgrams_core import fingerprint
 from dpgrams_core.errors import SpecError
 from dpgrams_core.executors import DIED, WINDOW, Lost, Result, Task, hidden_main, in_one_thread, interrupts_held
 from dpgrams_core.fingerprint import engine_fingerprint
+from dpgrams_core.settings import check_scheduler, read_dask
 
 distributed: Any = _distributed  # half of its functions have types, which is worse than none
 ANSWER_SECONDS = 6  # for the scheduler's answer
@@ -162,14 +166,15 @@ class QuietNanny(_distributed.Nanny):
         await super()._on_worker_exit(exitcode)
 
 
-def local_cluster(workers: int | None = None) -> Any:
-    """One process a core with one thread each, and no dashboard."""
+def local_cluster(workers: int | None = None, **more: Any) -> Any:
+    """One process a core with one thread each, and no dashboard; ``more`` as in Dask, such as TLS."""
     return distributed.LocalCluster(
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
         worker_class=QuietNanny,
         dashboard_address="127.0.0.1:0",  # any free port: Dask warns when its usual one is taken
         silence_logs=logging.CRITICAL,  # workers report the end of their scheduler as an error, with a traceback
+        **more,
     )
 
 
@@ -197,27 +202,42 @@ def _left(ends: float) -> float:
 
 def _connected(address: str, ends: float) -> Any:
     """A client of the scheduler at an address, or a sentence in time."""
+    security = _security(address)
     allowed = f"no Dask scheduler answers there within {ANSWER_SECONDS} seconds"
     try:
         host, port = distributed.comm.get_address_host_port(address)
         _in_time(partial(socket.getaddrinfo, host, port), ends)
         # In a thread it has a loop of its own, also where this thread runs one.
-        kind = _in_time(lambda: asyncio.run(_kind_of(address, _left(ends))), ends)
+        kind = _in_time(lambda: asyncio.run(_kind_of(address, _left(ends), security)), ends)
         if kind == "Scheduler":
-            return distributed.Client(address, timeout=_left(ends), set_as_default=False)
+            return distributed.Client(address, timeout=_left(ends), set_as_default=False, security=security)
         allowed = "what answers there is not a Dask scheduler"
     except ValueError:
-        allowed = "give an address such as tcp://host:8786"
+        allowed = "give an address such as tcp://127.0.0.1:8786 or tls://host:8786"
     except (OSError, TimeoutError):
         pass
     raise SpecError("scheduler", address, allowed)
 
 
-async def _kind_of(address: str, seconds: float) -> str:
+def _security(address: str) -> Any:
+    """Who we are and whom we believe, by the owner's settings; an address that these do not allow is refused."""
+    settings = read_dask()
+    check_scheduler(settings, address)
+    if settings.tls_ca is None:
+        return distributed.Security()
+    return distributed.Security(
+        require_encryption=True,
+        tls_ca_file=str(settings.tls_ca),
+        tls_client_cert=str(settings.tls_cert),
+        tls_client_key=str(settings.tls_key),
+    )
+
+
+async def _kind_of(address: str, seconds: float, security: Any) -> str:
     """Whether a scheduler is there: Dask's own client would wait for ever on something that never speaks."""
-    security = distributed.Security().get_connection_args("client")
     async with asyncio.timeout(seconds):
-        comm = await distributed.core.connect(address, timeout=seconds, **security)
+        connection = security.get_connection_args("client")
+        comm = await distributed.core.connect(address, timeout=seconds, **connection)
         try:
             await comm.write({"op": "identity", "reply": True})
             return str((await comm.read()).get("type"))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 STATUSES = ("proven", "as published", "nominal", "none")
 RESPONSE_ONLY = "replace-one-response"
@@ -15,11 +18,37 @@ NEIGHBOURS = {
 }
 # A charge in the ledger has no word for its neighbours, so its status ends with this where they differ in a response.
 FOR_RESPONSES = ", for responses only"
+# What a guarantee rests on where the columns themselves were computed from the records (representations.py).
+GIVEN_REPRESENTATION = "given the representation"
+_WITH_AN_ARGUMENT = ("proven", "as published")  # a nominal figure has no argument that could rest on something
+_SAYS_PROVEN = re.compile(r"(?<!not )\b([Pp])roven\b(?!, given)(?=(\W))")
+
+
+def full_status(status: str, condition: str | None = None) -> str:
+    """A status with what it rests on, as everything that is shown or exported has it.
+
+    >>> full_status("proven"), full_status("proven", GIVEN_REPRESENTATION), full_status("nominal", GIVEN_REPRESENTATION)
+    ('proven', 'proven, given the representation', 'nominal')
+    """
+    return f"{status}, {condition}" if condition and status in _WITH_AN_ARGUMENT else status
+
+
+def bare_status(words: str) -> str:
+    """The status in the words of ``full_status``.
+
+    >>> bare_status("proven, given the representation"), bare_status("as published")
+    ('proven', 'as published')
+    """
+    return words.partition(",")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """The guarantee that a result really has; ``neighbours`` is a key of ``NEIGHBOURS``."""
+    """The guarantee that a result really has; ``neighbours`` is a key of ``NEIGHBOURS``.
+
+    ``condition`` is what it rests on besides public settings; the reason is among the caveats.  ``status`` alone is for
+    programs: whatever people read takes ``words``, where "proven" never stands without its condition.
+    """
 
     epsilon: float
     delta: float
@@ -27,6 +56,7 @@ class Guarantee:
     statement: str
     neighbours: str = "replace-one"
     caveats: tuple[str, ...] = ()
+    condition: str | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -51,16 +81,71 @@ class Guarantee:
         return 2 * self.epsilon, min((1 + math.exp(min(self.epsilon, 700.0))) * self.delta, 1 - 1e-9)
 
     @property
+    def words(self) -> str:
+        """The status with its condition, as it is shown."""
+        return full_status(self.status, self.condition)
+
+    @property
     def ledger_status(self) -> str:
         """The status as a charge has it."""
-        return self.status + (FOR_RESPONSES if self.neighbours == RESPONSE_ONLY else "")
+        return self.words + (FOR_RESPONSES if self.neighbours == RESPONSE_ONLY else "")
 
     def without_public_bandwidth(self, rule: str) -> Guarantee:
         """The same result when its bandwidth was read off the records: no proof covers that, so ε is nominal."""
         caveat = (
             f"The bandwidth comes from the records ({rule}) and is not paid for: only for public or synthetic data."
         )
-        statement = self.statement
-        if self.status != "nominal":
-            statement = "ε is nominal: its argument needs a public bandwidth, and this one was read off the records."
-        return replace(self, status="nominal", statement=statement, caveats=(*self.caveats, caveat))
+        statement = "ε is nominal: its argument needs a public bandwidth, and this one was read off the records."
+        return self._nominal(statement, caveat)
+
+    def with_picked(self, setting: str) -> Guarantee:
+        """The same result when a setting was picked by looking at the records: a query that nobody paid for."""
+        caveat = (
+            f"The {setting} was picked on these records (the best of several tried) and is not paid for: only for "
+            "public or synthetic data."
+        )
+        statement = f"ε is nominal: its argument needs a public {setting}, and this one was picked on the records."
+        return self._nominal(statement, caveat)
+
+    def given(self, condition: str, reason: str) -> Guarantee:
+        """The same guarantee resting on a condition, which then stands behind every "proven" in its sentences.
+
+        >>> claim = Guarantee(epsilon=1.0, delta=0.0, status="proven", statement="Proven: by a theorem.")
+        >>> claim = claim.given(GIVEN_REPRESENTATION, "It was fitted on the records.")
+        >>> claim.words, claim.statement
+        ('proven, given the representation', 'Proven, given the representation: by a theorem.')
+        """
+        statement, *caveats = (_conditioned(text, condition) for text in (self.statement, *self.caveats))
+        return replace(self, condition=condition, statement=statement, caveats=(*caveats, reason))
+
+    def _nominal(self, statement: str, caveat: str) -> Guarantee:
+        kept = self.statement if self.status == "nominal" else statement
+        return replace(self, status="nominal", statement=kept, caveats=(*self.caveats, caveat))
+
+
+def guarantee_fields(guarantee: Guarantee) -> dict[str, Any]:
+    """A guarantee for a file: its fields, and ``shown`` for readers who would take the status alone."""
+    return {**asdict(guarantee), "shown": guarantee.words}
+
+
+def read_guarantee(content: Mapping[str, Any]) -> Guarantee:
+    """The inverse of ``guarantee_fields``; a file from before there were conditions has none.
+
+    >>> claim = Guarantee(epsilon=1.0, delta=0.0, status="proven", statement="Proven.", caveats=("But.",))
+    >>> read_guarantee(guarantee_fields(claim)) == claim
+    True
+    """
+    known = {item.name for item in fields(Guarantee)}
+    given = {name: value for name, value in content.items() if name != "shown"}
+    if unknown := given.keys() - known:
+        raise ValueError(f"a guarantee has no {sorted(unknown)[0]}")
+    return Guarantee(**{**given, "caveats": tuple(given["caveats"])})
+
+
+def _conditioned(text: str, condition: str) -> str:
+    """A sentence in which "proven" never stands alone; a pair of commas where the sentence goes on."""
+
+    def said(found: re.Match[str]) -> str:
+        return f"{found[1]}roven, {condition}" + ("," if found[2].isspace() else "")
+
+    return _SAYS_PROVEN.sub(said, text)

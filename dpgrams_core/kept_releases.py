@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core.checks import box_of, finite, positive, whole
+from dpgrams_core.content import Identity
 from dpgrams_core.datasets.upload import OwnData
 from dpgrams_core.errors import DataError
 from dpgrams_core.guarantees import RESPONSE_ONLY
@@ -63,7 +64,7 @@ class KeptBounds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kept:
-    """All that was kept for one account, in the order of the charges, and a sentence for each that cannot be read."""
+    """All that was kept for one table, in the order of the charges, and sentences about what cannot be shown."""
 
     releases: tuple[tuple[Charge, KeptRelease], ...]
     bounds: tuple[tuple[Charge, KeptBounds], ...]
@@ -133,12 +134,36 @@ def unpack_bounds(content: bytes) -> KeptBounds:
     return found
 
 
-def read_kept(ledger: Ledger, account: str) -> Kept:
-    """All that was kept for an account; what cannot be read is a sentence, and its charge stays."""
+OTHERS = (
+    "There are charges of a file that agrees with this one to about seven digits and is not the same: other digits "
+    "behind those, or other names of columns. They share one budget; what was released is shown only for exactly the "
+    "file that it is of."
+)
+OLDER = (
+    "There are releases from before it was noted which exact file each is of, so they are not shown. If you know that "
+    "they are of this file, the command kept shows them with --older."
+)
+
+
+def read_kept(ledger: Ledger, identity: Identity, *, older: bool = False) -> Kept:
+    """All that was kept for exactly this table; what cannot be read is a sentence, and its charge stays.
+
+    ``older`` adds what was kept before exact tables were noted. It may be of any table that agrees with this one to
+    seven digits, so it is for the owner of the ledger, who knows.
+    """
+    account = ledger.account_of(identity.content)
+    unmarked = ledger.kept(account, None)
+    found = ledger.kept(account, identity) + (unmarked if older else [])
+    kept = _read(sorted(found, key=lambda pair: pair[0].id))
+    said = [OLDER] * bool(unmarked and not older) + [OTHERS] * ledger.is_shared(account, identity)
+    return replace(kept, problems=kept.problems + tuple(said))
+
+
+def _read(kept: list[tuple[Charge, bytes]]) -> Kept:
     releases: list[tuple[Charge, KeptRelease]] = []
     bounds: list[tuple[Charge, KeptBounds]] = []
     problems = []
-    for charge, content in ledger.kept(account):
+    for charge, content in kept:
         try:
             found = _unpacked(content)
         except DataError as error:

@@ -14,7 +14,7 @@ import numpy as np
 from dpgrams_core.errors import SpecError
 from dpgrams_core.fourier import feature_sums
 from dpgrams_core.privacy.noise import SimulationNoise
-from dpgrams_core.results import Dataset
+from dpgrams_core.results import Dataset, refuse_private
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface, coefficients
 
@@ -84,16 +84,9 @@ class SwitchedNoise(SimulationNoise):
         return drawn if self._ascent else kept.sum(axis=0)
 
 
-def refuse_private(data: Dataset) -> None:
-    """Runs without noise would lay private records bare, so there are none."""
-    if data.private:
-        raise SpecError(
-            "private", True, "switching the noise off is a simulation for synthetic or public data; nothing was run"
-        )
-
-
 def true_count(data: Dataset) -> int:
     """How many modes or clusters there are."""
+    refuse_private(data)
     count = data.n_clusters if data.true_modes is None else len(data.true_modes)
     if count is None:
         raise SpecError("dataset", data.name, "its true modes or classes are not known, so there is no error to part")

@@ -12,7 +12,7 @@ from dpgrams_core.checks import positive
 from dpgrams_core.errors import DataError
 from dpgrams_core.metrics_clusters import score_clusters
 from dpgrams_core.metrics_regression import score_regression
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 
 Array = np.ndarray
 
@@ -90,6 +90,7 @@ def score(release: Release, data: Dataset, match_radius: float | None = None) ->
     synthetic mixtures.  Regression data are scored by ``metrics_regression.score_branches``, clusters
     by ``metrics_clusters.score_clusters`` (which takes no radius).
     """
+    refuse_private(data)
     if data.kind == "regression":
         return score_regression(release, data, match_radius)
     if data.kind == "clusters":

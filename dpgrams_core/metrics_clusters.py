@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from dpgrams_core.errors import DataError
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 
 Array = np.ndarray
 ROWS = 20_000  # records at a time, so that many centres do not fill the memory
@@ -50,6 +50,7 @@ def score_clusters(release: Release, data: Dataset) -> dict[str, float]:
     The centroid error is in squared lengths and is not divided by the number of columns of that space.  Data
     without a representation are scored in the columns they have, against the means of their classes.
     """
+    refuse_private(data)
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score  # here: it takes a second to load
 
     if data.labels is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpgrams_core.checks import positive
 from dpgrams_core.errors import DataError
-from dpgrams_core.results import ConditionalTruth, Dataset, Release
+from dpgrams_core.results import ConditionalTruth, Dataset, Release, refuse_private
 
 Array = np.ndarray
 EVALUATION_POINTS = 101  # equally spaced over the public box, both ends included
@@ -98,6 +98,7 @@ def score_branches(
 
 def score_regression(release: Release, data: Dataset, match_radius: float | None = None) -> dict[str, float]:
     """Score the curve of a release against the law of its data."""
+    refuse_private(data)
     if data.truth is None:
         raise DataError(f"The data set {data.name} has no known conditional modes to score against.")
     if release.curve is None:

@@ -33,6 +33,7 @@ from dpgrams_core.sweeps import EXECUTORS, RunStore, stream_partial
 __all__ = ["MEASURES", "NeededBudget", "Tried", "least_runs", "needed_epsilon", "needed_n", "stream_needed"]
 
 USUAL_RUNS = 60  # of each value, where these are enough
+MOST_VALUES = 10  # that are tried
 # Each kind's measures, and whether more is better.
 MEASURES: dict[str, dict[str, bool]] = {
     "modes": {"mse": False, "mse_per_true_mode": False, "missed": False, "spurious": False, "found": True},
@@ -79,7 +80,7 @@ def stream_needed(
     epsilon: float | None = None,
     runs: int | None = None,
     confidence: float = 0.95,
-    most_values: int = 10,
+    most_values: int = MOST_VALUES,
     precision: float = 1.2,
     seed: int = 0,
     executor: str | Processes = "serial",
@@ -205,7 +206,7 @@ def _counts(question: Question, result: CellResult) -> Counts:
         runs=result.ended,
         failures=len(result.failures),
         reason=result.failures[0] if result.failures else "",
-        guarantee=result.status,
+        guarantee=result.words,
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dpgrams_core.guarantees import bare_status
+
 if TYPE_CHECKING:
     from dpgrams_core.needed_search import NeededBudget, Question
 
@@ -52,8 +54,10 @@ def caution_words(found: NeededBudget) -> str:
         reason = next(item.reason for item in found.tried if item.failures)
         runs = "1 run" if failures == 1 else f"{failures} runs"
         text += f" {runs} could not be made and count as misses ({reason.rstrip('.')})."
-    if found.guarantee in ("nominal", "as published"):
+    if bare_status(found.guarantee) in ("nominal", "as published"):
         text += f" The ε of this method is {found.guarantee}, not proven."
+    elif bare_status(found.guarantee) != found.guarantee:
+        text += f" The ε of this method is {found.guarantee}."
     return text
 
 

@@ -12,6 +12,7 @@ from dpgrams_core.checks import whole
 from dpgrams_core.comparison import ComparisonSettings, candidates, row_of
 from dpgrams_core.datasets import MAX_N, MIN_N, load_dataset
 from dpgrams_core.errors import SpecError
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.results import Dataset
 
 USEFUL_RATIO = 1 / 3  # noise over what it hides; above it the guarantee card says "rough", above 1 "swamps"
@@ -61,6 +62,7 @@ def noise_ratios(settings: ComparisonSettings, size: int) -> dict[str, float]:
     for item in candidates(replace(settings, n=n, batch_size=batch)):
         if item.method == "mean_shift":
             continue
+        checkpoint()
         try:
             ratio = row_of(item, blank, law.points).ratio
         except SpecError:  # a gap: this n cannot be run with these settings

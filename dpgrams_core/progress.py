@@ -1,10 +1,16 @@
-"""A progress bar with an estimate of the time left: a line that redraws itself, or plain lines in a log."""
+"""How far long work is, and where it may end.
+
+A progress bar with an estimate of the time left: a line that redraws itself, or plain lines in a log.  And checkpoints:
+long loops come by them, and whoever started the work may end it there.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TextIO
 
 WIDTH = 24
@@ -100,3 +106,61 @@ class Progress:
             self._length = len(text)
         else:
             print(text, file=self.stream, flush=True)
+
+
+class Stopped(BaseException):
+    """Raised at a checkpoint of work that nobody waits for any more.
+
+    As with Ctrl-C it is no failure of what ran: nothing that records failures may catch it.
+    """
+
+
+def _never() -> None:
+    """The check of work that must not be stopped."""
+
+
+_check: ContextVar[Callable[[], None] | None] = ContextVar("dpgrams_stop_check", default=None)
+
+
+def checkpoint() -> None:
+    """A place where long work may end: every long loop comes by it, between two pieces that take a moment each.
+
+    It draws nothing and changes nothing, and without a check (``stoppable``) it costs next to nothing.
+    """
+    check = _check.get()
+    if check is not None:
+        check()
+
+
+@contextmanager
+def stoppable(check: Callable[[], None]) -> Iterator[None]:
+    """Ask ``check`` at every checkpoint of the work within; it raises to end the work.
+
+    Only this thread is asked, and within ``uninterrupted`` nobody is.
+
+    Examples
+    --------
+    >>> def gone():
+    ...     raise Stopped
+    >>> with stoppable(gone):
+    ...     try:
+    ...         checkpoint()
+    ...     except Stopped:
+    ...         print("ended")
+    ended
+    """
+    token = _check.set(check if _check.get() is not _never else _never)
+    try:
+        yield
+    finally:
+        _check.reset(token)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """No checkpoint within ends the work: what is paid for is drawn and kept, whoever has left."""
+    token = _check.set(_never)
+    try:
+        yield
+    finally:
+        _check.reset(token)

@@ -20,7 +20,7 @@ from dpgrams_core.fourier import public_points
 from dpgrams_core.guarantees import ADD_OR_REMOVE, Guarantee
 from dpgrams_core.methods import METHODS, Method
 from dpgrams_core.privacy.events import Event
-from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 from dpgrams_core.results import Dataset
 from dpgrams_core.specs import make_spec
 
@@ -48,6 +48,12 @@ class _StandIn(Dataset):
     @property
     def n(self) -> int:
         return self.counted
+
+
+class _PricingNoise(SimulationNoise):
+    """Seeded noise for public points that stand where private records will: nothing that is drawn here leaves."""
+
+    door = ReleaseNoise.door
 
 
 def quote(method: str, data: Dataset, **options: Any) -> Quote:
@@ -79,6 +85,7 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
         events, guarantee = _priced(chosen, spec, stand_in)
     else:
         events, guarantee = _priced_by_size(method, spec, data.n, tuple(map(tuple, data.box.tolist())))
+    guarantee = data.qualified(guarantee, spec)  # by public facts: how its columns and settings were made
     epsilon, delta = guarantee.of_replacement
     # Events describe what a replacement costs; a claim about adding or removing a record has none of that kind.
     described = events if guarantee.neighbours != ADD_OR_REMOVE else ()
@@ -87,7 +94,7 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
 
 def _priced(chosen: Method, spec: Any, stand_in: Dataset) -> tuple[tuple[Event, ...], Guarantee]:
     """Events and guarantee of a method on public points."""
-    done = (chosen.bare or chosen.function)(stand_in, spec, SimulationNoise(0))
+    done = (chosen.bare or chosen.function)(stand_in, spec, _PricingNoise(0))
     return done.events, done.guarantee
 
 
@@ -118,9 +125,17 @@ def _refuse_unpriceable(method: str, options: dict[str, Any]) -> None:
 
 def refuse_unproven(offer: Quote) -> None:
     """Refuse a price whose guarantee has no proof."""
-    if offer.guarantee.status != "proven":
-        raise DataError(
-            f"{METHODS[offer.method].title} with these settings has a guarantee that is “{offer.guarantee.status}”, "
-            "not proven. Choose the functional release or the tight calibration, or accept an unproven guarantee. "
-            "Nothing was charged and nothing was drawn."
+    words = offer.guarantee.words
+    if words == "proven":
+        return
+    if offer.guarantee.status == "proven":
+        why = (
+            f"The columns of these data were fitted on their records, so the guarantee is only “{words}”. Give the "
+            "columns as they are, in a public box"
         )
+    else:
+        why = (
+            f"{METHODS[offer.method].title} with these settings has a guarantee that is “{words}”, not proven. Choose "
+            "the functional release or the tight calibration with public settings"
+        )
+    raise DataError(f"{why}, or accept an unproven guarantee. Nothing was charged and nothing was drawn.")

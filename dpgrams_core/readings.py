@@ -16,6 +16,7 @@ from dpgrams_core.merging import radius_groups
 from dpgrams_core.methods.functional_c import released_centres
 from dpgrams_core.methods.functional_sketch import find_sketch_bumps
 from dpgrams_core.methods.likely_places import likely_places
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.results import Release
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface
@@ -100,6 +101,7 @@ def climb_smoothed(surface: Surface, starts: Array, width: float, steps: int) ->
     path = [starts]
     floor = surface.noise_at(starts, width)
     for _ in range(steps):
+        checkpoint()
         value, gradient, _ = surface.heat(path[-1], width)
         step = gradient * (width**2 / np.maximum(value, floor))[:, None]
         size = np.linalg.norm(step, axis=1, keepdims=True)

@@ -20,6 +20,7 @@ from dpgrams_core.datasets import DATASETS
 from dpgrams_core.datasets.upload import OwnData
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.fingerprint import engine_fingerprint
+from dpgrams_core.guarantees import guarantee_fields, read_guarantee
 from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.composition import events_from_json, events_to_json
 from dpgrams_core.privacy.events import Event
@@ -148,7 +149,7 @@ def record_fields(record: ReleaseRecord) -> dict[str, Any]:
         "settings": dict(record.settings),
         "noise_scale": record.noise_scale,
         "events": json.loads(events_to_json(record.events)),
-        "guarantee": dataclasses.asdict(record.guarantee),
+        "guarantee": guarantee_fields(record.guarantee),
         record.what: record.rows,
     }
 
@@ -178,7 +179,6 @@ def _runs(content: dict[str, Any]) -> tuple[Recipe, ...]:
 
 def read_record(content: dict[str, Any]) -> ReleaseRecord:
     """The inverse of ``record_fields``; every value is checked."""
-    guarantee = content["guarantee"]
     method = one_of("method", content["method"], METHODS)
     what = _ROWS[METHODS[method].kind]
     settings = tuple((name, plain(value)) for name, value in content["settings"].items())
@@ -193,7 +193,7 @@ def read_record(content: dict[str, Any]) -> ReleaseRecord:
         box=tuple((float(low), float(high)) for low, high in box_of(content["box"]).tolist()),
         settings=settings,
         events=events_from_json(json.dumps(content["events"])),
-        guarantee=Guarantee(**{**guarantee, "caveats": tuple(guarantee["caveats"])}),
+        guarantee=read_guarantee(content["guarantee"]),
         noise_scale=None if scale is None else finite("noise_scale", scale),
         rows=tuple(tuple(finite(what, value) for value in row) for row in content[what]),
     )

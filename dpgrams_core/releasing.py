@@ -15,15 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dpgrams_core.content import content_digest
+from dpgrams_core.content import Identity, identity_of
 from dpgrams_core.datasets.table_reader import Table
 from dpgrams_core.datasets.upload import OwnData, picked_names, picked_rows
 from dpgrams_core.errors import BudgetError, DataError, PrivacyLeakWarning, SpecError
 from dpgrams_core.kept_releases import pack_bounds, pack_release
 from dpgrams_core.methods import METHODS, draw, read_off
 from dpgrams_core.privacy.ledger import Account, Charge, Ledger
+from dpgrams_core.privacy.ledger_mark import LedgerBusyError
 from dpgrams_core.privacy.noise import ReleaseNoise
 from dpgrams_core.private_box import PrivateRange, plan_range, private_range
+from dpgrams_core.progress import uninterrupted
 from dpgrams_core.quoting import Quote, quote, refuse_unproven
 from dpgrams_core.results import Dataset, Release
 from dpgrams_core.settings import read_settings
@@ -32,7 +34,9 @@ __all__ = [
     "PaidRange",
     "PaidRelease",
     "Quote",
+    "data_identity",
     "open_budget",
+    "overlap_words",
     "quote",
     "refuse_unproven",
     "release",
@@ -69,9 +73,29 @@ def open_budget(
     cap_delta: float | None = None,
 ) -> Account:
     """The account of a data set; the first call opens it and sets its cap, by default that of the settings."""
-    return ledger.account(_opened(data, ledger, cap_epsilon, cap_delta))
+    return ledger.account(_opened(data_identity(data), ledger, cap_epsilon, cap_delta))
 
 
+def overlap_words(data: Dataset | Table, ledger: Ledger) -> str:
+    """Why the charges of a data set that was opened count together with those of others, or nothing.
+
+    Only its own columns are named: what the other is, is its owner's business.
+    """
+    identity = data_identity(data)
+    account = ledger.account_of(identity.content)
+    if not ledger.account(account).others:
+        return ""
+    found = ledger.overlap(account, identity)
+    if found.columns:
+        what = f"a good part of the column {found.columns[0]}"
+        if len(found.columns) > 1:
+            what = f"a good part of the columns {', '.join(found.columns[:-1])} and {found.columns[-1]}"
+    else:  # where it overlaps none itself, a third one overlaps both
+        what = "many of its rows" if found.rows else "its people, by way of a third,"
+    return f"This file shares {what} with one that was opened here, so their charges count together."
+
+
+@uninterrupted()  # nothing ends it between its charge and its keeping
 def release(
     method: str, data: Dataset, ledger: Ledger, *, accept_unproven: bool = False, keep: bool = True, **options: Any
 ) -> PaidRelease:
@@ -97,7 +121,7 @@ def release(
     >>> import tempfile, pathlib
     >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite3")
+    >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite3", marks=folder.name)
     >>> data = Dataset(name="mine", kind="modes", points=np.zeros((500, 2)), box=[(-4, 4)] * 2, private=True)
     >>> paid = release("functional", data, ledger, epsilon=0.5)
     >>> paid.release.door, paid.charge.epsilon, ledger.totals(paid.charge.account).basic_epsilon, paid.kept
@@ -113,15 +137,17 @@ def release(
         refuse_unproven(offer)
     ReleaseNoise()  # a machine without OpenDP is refused before it is charged
     columns = f" of {', '.join(data.columns)}" if isinstance(data, OwnData) else ""
+    identity = data_identity(data)
     charge = ledger.charge(
-        _opened(data, ledger),
+        _opened(identity, ledger),
         offer.events,
         epsilon=offer.epsilon,
         delta=offer.delta,
         status=offer.guarantee.ledger_status,
         description=METHODS[method].title + columns,
+        identity=identity,
     )
-    if offer.guarantee.status == "proven":
+    if offer.guarantee.words == "proven":
         drawn = draw(method, data, **options)
     else:
         with warnings.catch_warnings():  # refused above unless it was accepted
@@ -145,6 +171,8 @@ def _finished(ledger: Ledger, charge: Charge, pack: Callable[[], bytes], keep: b
         try:
             ledger.keep(charge, pack())
             return True
+        except LedgerBusyError:  # whoever paid has waited long enough
+            return False
         except Exception:  # the caller says that it is not kept
             pass
     with suppress(BudgetError):
@@ -155,12 +183,13 @@ def _finished(ledger: Ledger, charge: Charge, pack: Callable[[], bytes], keep: b
 def _check_paid(result: Release, offer: Quote) -> None:
     """What ran must be what was priced; otherwise it is withheld, and its charge stays."""
     got, promised = (
-        (item.epsilon, item.delta, item.status, item.neighbours) for item in (result.guarantee, offer.guarantee)
+        (item.epsilon, item.delta, item.words, item.neighbours) for item in (result.guarantee, offer.guarantee)
     )
     if got != promised or (offer.events and result.events != offer.events):
         raise RuntimeError("what ran is not what was charged; this is a bug, and the result is withheld")
 
 
+@uninterrupted()
 def release_range(
     table: Table,
     column: str,
@@ -178,12 +207,13 @@ def release_range(
     plan = plan_range(len(values), epsilon, delta)
     noise = ReleaseNoise()
     charge = ledger.charge(
-        _opened(table, ledger),
+        _opened(table.identity, ledger),
         plan.events,
         epsilon=plan.epsilon,
         delta=plan.delta,
         status="proven",
         description=f"Bounds of {column}",
+        identity=table.identity,
     )
     found = private_range(values[:, 0], plan, noise)
     kept = _finished(ledger, charge, lambda: pack_bounds(column, found.low, found.high), keep)
@@ -191,21 +221,22 @@ def release_range(
 
 
 def _opened(
-    data: Dataset | Table, ledger: Ledger, cap_epsilon: float | None = None, cap_delta: float | None = None
+    identity: Identity, ledger: Ledger, cap_epsilon: float | None = None, cap_delta: float | None = None
 ) -> str:
-    """The name of the data's account, opened where there is none yet, by default with the cap of the settings."""
+    """The name of a data set's account, opened where there is none yet, by default with the cap of the settings."""
     settings = read_settings()
-    account = ledger.account_of(_content(data))
+    account = ledger.account_of(identity.content)
     ledger.open_account(
         account,
         cap_epsilon=settings.cap_epsilon if cap_epsilon is None else cap_epsilon,
         cap_delta=settings.cap_delta if cap_delta is None else cap_delta,
+        identity=identity,
     )
     return account
 
 
-def _content(data: Dataset | Table) -> bytes:
-    """What the ledger knows the data by: the whole table it came from, or the records of a data set made by hand."""
+def data_identity(data: Dataset | Table) -> Identity:
+    """What the ledger knows data by: the whole table it came from, or the records of a data set made by hand."""
     if isinstance(data, (OwnData, Table)):
-        return data.content
-    return content_digest(list(data.points.T))
+        return data.identity
+    return identity_of({f"column {number}": column for number, column in enumerate(data.points.T, start=1)})

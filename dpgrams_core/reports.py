@@ -60,11 +60,10 @@ function save(format, filename) {
   Plotly.downloadImage({ data: drawn.data, layout }, { format, width, height, scale: 2, filename });
 }
 """
-_STATUS = {
-    "proven": "Proven",
-    "as published": "As published: the paper states it, and its proof has a gap",
-    "nominal": "Nominal: a claim, not a proof",
-    "none": "No privacy",
+_MEANINGS = {
+    "proven": "",
+    "as published": ": the paper states it, and its proof has a gap",
+    "nominal": ": a claim, not a proof",
 }
 
 
@@ -167,12 +166,15 @@ def guarantee_words(guarantee: Guarantee) -> tuple[str, ...]:
     """
     if guarantee.status == "none" or not math.isfinite(guarantee.epsilon):
         return ("No privacy: the result was computed from the records as they are.", *guarantee.caveats)
+    status = guarantee.words.capitalize() + _MEANINGS[guarantee.status]
     head = (
-        f"{_STATUS[guarantee.status]}. ε = {short(guarantee.epsilon)}, δ = {tiny(guarantee.delta)}, "
+        f"{status}. ε = {short(guarantee.epsilon)}, δ = {tiny(guarantee.delta)}, "
         f"neighbours: {guarantee.neighbours} ({NEIGHBOURS[guarantee.neighbours]})."
     )
     after = belief(0.5, *guarantee.of_replacement)
-    subject = "Someone" if guarantee.status == "proven" else "If the claim holds, someone"
+    subject = "Someone" if guarantee.words == "proven" else "If the claim holds, someone"
+    if guarantee.status == "proven" and guarantee.condition:
+        subject = f"{guarantee.condition.capitalize()}, someone"
     what, known, end = "a record is", "all other records", "."
     if guarantee.neighbours == RESPONSE_ONLY:
         what, known = "the response of a record is", "all other records and every predictor"

@@ -84,7 +84,7 @@ def _row(
         "epsilon": epsilon,
         "column": name,
         "method": cell.method,
-        "status": result.status,
+        "status": result.words,
         "varied": cell.varied,
         "value": cell.value,
         "measure": measure,

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpgrams_core.checks import box_of, release_box
 from dpgrams_core.errors import DataError
-from dpgrams_core.guarantees import STATUSES, Guarantee
+from dpgrams_core.guarantees import GIVEN_REPRESENTATION, STATUSES, Guarantee
 from dpgrams_core.representations import Representation
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface
@@ -25,6 +25,7 @@ __all__ = [
     "Guarantee",
     "Release",
     "frozen_array",
+    "refuse_private",
 ]
 
 
@@ -74,7 +75,9 @@ class Dataset:
     Clustering data have their true classes in ``labels``, the way back to their original columns in
     ``representation``, and where there are any, public points of the same columns in ``candidates`` (m, d).
     ``private=True`` marks data whose records must be protected.  No value of theirs is refused: a missing or an
-    infinite one finds its place at the release door (methods/door.py).
+    infinite one finds its place at the release door (methods/door.py).  ``picked`` are settings with the value that
+    somebody picked by looking at these very records, as in ``(("clip_multiplier", 0.1),)``: a result with it is
+    nominal.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Dataset:
     truth: ConditionalTruth | None = field(default=None, repr=False)
     representation: Representation | None = field(default=None, repr=False)
     candidates: np.ndarray | None = field(default=None, repr=False)
+    picked: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         points = _numbers(self.points)
@@ -139,6 +143,21 @@ class Dataset:
         """What a private result on these data has to say about how their columns were made."""
         return () if self.representation is None else self.representation.caveats
 
+    def qualified(self, guarantee: Guarantee, spec: Any) -> Guarantee:
+        """A guarantee on these data with what they say of their columns and settings; public facts only.
+
+        Columns that were fitted on the records are its condition, and a setting that was picked on them makes it
+        nominal.  A result without privacy stays as it is.
+        """
+        if guarantee.status == "none":
+            return guarantee
+        for name, value in self.picked:
+            if getattr(spec, name, None) == value:
+                guarantee = guarantee.with_picked(name.replace("_", " "))
+        for reason in self.representation_caveats:
+            guarantee = guarantee.given(GIVEN_REPRESENTATION, reason)
+        return guarantee
+
     @property
     def x(self) -> np.ndarray:
         """The predictors of regression data (public)."""
@@ -161,6 +180,19 @@ class Dataset:
         if self.kind != "regression":
             raise DataError(f"The data set {self.name} holds {self.kind} data, which have no predictor and response.")
         return self.points[:, number]
+
+
+def refuse_private(data: Dataset, door: str = "") -> None:
+    """The first line of whatever reads records: scores, comparisons, pictures, baselines, runs with known noise.
+
+    Private records leave through ``run`` and ``release`` alone, whose noise has the ``door`` "release"; a method says
+    the door of its noise here.  Nothing of the data is looked at but the mark.
+    """
+    if data.private and door != "release":
+        raise DataError(
+            "The data are private, and this reads their records without protecting them: it is for synthetic or public "
+            "data. Nothing was read."
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -35,7 +35,7 @@ release = dg.run(
 print({heading!r})
 for row in {rows}.tolist():
     print(row)
-print("guarantee:", release.guarantee.status, release.guarantee.epsilon, release.guarantee.delta)
+print("guarantee:", release.guarantee.words, release.guarantee.epsilon, release.guarantee.delta)
 print("scores:", dg.score(release, data))
 """
 _RELEASE = '''\
@@ -139,7 +139,7 @@ def release_script(record: ReleaseRecord) -> str:
         settings=_mapped(record.settings),
         events=_listed(record.events),
         noise_scale=record.noise_scale,
-        status=guarantee.status,
+        status=guarantee.words,
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
         neighbours=guarantee.neighbours,

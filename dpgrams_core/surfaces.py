@@ -64,7 +64,10 @@ def axis_basis(low: float, high: float, bandwidth: float) -> AxisBasis:
     nodes = np.linspace(low, high, count)
     gram = np.exp(-0.5 * ((nodes[:, None] - nodes[None, :]) / bandwidth) ** 2)
     axes, root = whitened_axes(gram)
-    return AxisBasis(nodes, (axes / root).T, bandwidth)
+    # An eigenvector's sign is up to the machine's library, and the noise of a seed must not be.  So each points the way
+    # of one fixed vector, which has no symmetry and no smoothness that would make it orthogonal to some of them.
+    signs = np.sign(np.cos(np.arange(count) ** 2) @ axes)
+    return AxisBasis(nodes, (axes * (signs / root)).T, bandwidth)
 
 
 def node_counts(box: Array, bandwidth: float) -> Array:

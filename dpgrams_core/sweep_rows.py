@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from dpgrams_core.cells import Cell, CellResult, join
+from dpgrams_core.cells import Cell, CellResult, claimed_status, join
 from dpgrams_core.errors import SpecError
+from dpgrams_core.guarantees import bare_status
 from dpgrams_core.sweep_plan import frozen
 
 LARGEST_SEED = 2**63 - 1
@@ -70,7 +71,7 @@ def rows_of(result: CellResult) -> list[dict[str, Any]]:
             **same,
             "run": number,
             "seconds": result.seconds[place],
-            "status": result.status,
+            "status": result.words,
             "error": "",
             **{name: values[place] for name, values in result.scores.items()},
         }
@@ -104,7 +105,7 @@ def result_of(row: dict[str, Any]) -> CellResult:
         cell=cell,
         scores=scores,
         seconds=(row["seconds"],) if good else (),
-        status=row["status"] if good else "none",
+        status=claimed_status(cell, bare_status(row["status"])) if good else "none",
         failures=() if good else (row["error"],),
         numbers=(row["run"],) if good else (),
         failed=() if good else (row["run"],),

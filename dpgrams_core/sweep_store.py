@@ -16,12 +16,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from dpgrams_core.cells import Cell, CellResult, join, settled
+from dpgrams_core.datasets.guarded import child, exactly
+from dpgrams_core.datasets.parquet_child import LONGEST_ROWS_OF_TEXT, LONGEST_TEXTS, RUNS_FACTS, RUNS_TYPES
+from dpgrams_core.datasets.table_reader import Limits
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.fingerprint import engine_fingerprint
 from dpgrams_core.sweep_lock import become_writer
@@ -42,6 +46,7 @@ __all__ = [
     "ResultsFile",
     "merge_files",
     "read_facts",
+    "read_handed_in",
     "read_runs",
     "results_of",
     "rows_of",
@@ -50,7 +55,7 @@ __all__ = [
 ]
 
 FORMAT = 1
-FACTS = b"dpgrams_sweep"  # the place of our facts in the file's metadata
+FACTS = RUNS_FACTS
 FLUSH_SECONDS = 5.0
 FLUSH_SHARE = 20  # writing takes at most about a twentieth of the time
 
@@ -177,7 +182,10 @@ def merge_files(paths: Sequence[str | Path], out: str | Path) -> int:
 
 def read_runs(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     """The runs of a file and its facts; refuses a file of another format or engine."""
-    table, facts = _read(path)
+    return _of_this_engine(path, *_read(path))
+
+
+def _of_this_engine(path: object, table: pa.Table, facts: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
     form, engine = facts.get("format"), facts.get("engine")
     if form != FORMAT:  # before its columns, which are those of its format
         raise DataError(f"{path} has format {form} of results, and this version reads format {FORMAT}.")
@@ -203,7 +211,47 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
         raise DataError(f"{path} does not hold the results of a sweep; choose another file.") from None
 
 
-def _with_our_columns(path: Path, table: pa.Table) -> pa.Table:
+def read_handed_in(content: bytes, name: str, limits: Limits) -> tuple[pa.Table, dict[str, Any]]:
+    """What ``read_runs`` gives, of a file that somebody handed in: it is unpacked in a guarded process.
+
+    Call it within ``reading``.  A row is held against the limits before it is unpacked, and so is all text together:
+    a few hundred bytes can stand for one long text in every row.
+    """
+    if limits.max_bytes is not None and len(content) > limits.max_bytes:
+        raise DataError(f"{name} is larger than {limits.max_bytes / 1e6:g} MB; open a smaller file.")
+    damaged = f"{name} does not hold the results of a sweep, or unpacks to too much; choose another file."
+    if not content.startswith(b"PAR1"):
+        raise DataError(damaged)
+    with child("runs", content, limits, damaged) as (told, answer):
+        rows, kinds = int(told["rows"]), {str(column): str(kind) for column, kind in told["columns"]}
+        if limits.max_rows is not None and rows > limits.max_rows:
+            raise DataError(f"{name} holds {rows:,} runs, and the page shows at most {limits.max_rows:,}.")
+        if len(kinds) > limits.max_columns:
+            raise DataError(f"{name} has {len(kinds):,} columns, and at most {limits.max_columns:,} are read.")
+        columns = {column: _sent(answer, kind, rows, told["texts"].get(column)) for column, kind in kinds.items()}
+        facts = dict(json.loads(told["facts"]))
+    table, facts = _of_this_engine(name, pa.table(columns), facts)
+    if any(kind == "text" for column, kind in kinds.items() if column not in SCHEMA.names):
+        raise DataError(damaged)  # all others are scores
+    return table, facts
+
+
+def _sent(answer: IO[bytes], kind: str, rows: int, texts: list[str] | None) -> pa.Array:
+    """A column as the guarded process sends it; see ``parquet_child.read_runs``."""
+    missing = ~np.frombuffer(exactly(answer, rows), dtype=np.bool_)
+    form = np.dtype(RUNS_TYPES[kind])
+    values = np.frombuffer(exactly(answer, rows * form.itemsize), dtype=form)
+    if kind != "text":
+        return pa.array(values, mask=missing)
+    words = [str(word) for word in texts or ()]
+    lengths = np.array([len(word) for word in words], dtype=np.int64)
+    if lengths.sum() > LONGEST_TEXTS or lengths[values[~missing]].sum() > LONGEST_ROWS_OF_TEXT:
+        raise EOFError
+    places = pa.array(values, mask=missing)
+    return pa.DictionaryArray.from_arrays(places, pa.array(words, pa.string())).dictionary_decode()
+
+
+def _with_our_columns(path: object, table: pa.Table) -> pa.Table:
     if any(field not in list(table.schema) for field in SCHEMA):
         raise DataError(f"{path} does not hold the results of a sweep; choose another file.")
     return table.replace_schema_metadata(None)

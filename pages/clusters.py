@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import streamlit as st
 
 from dpgrams_core import DATASETS, METHODS, Dataset, Release, SpecError
 from dpgrams_core.comparison import pooled
+from dpgrams_core.costs import cells_seconds, run_seconds
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures import (
     Chart,
@@ -30,6 +32,7 @@ from pages._ui.cluster_controls import CURVES, LIVE_LIMIT, ClusterSettings, chos
 from pages._ui.cluster_show import files, gallery, other_guarantee, panel, tables
 
 QUESTION = "What does privacy cost when you look for clusters?"
+SMALLER = "n, m, number of steps T, of starts k or of clusters, or a larger bandwidth or h_DAP"
 PANELS = ("mean_shift_c", "private", "kmeans", "dp_kmeans")
 DEFAULT = ClusterSettings(
     method="functional_c",
@@ -45,6 +48,13 @@ LEGEND = (
     f'<span><b style="color:{PRIVATE}">●</b> private centre</span>'
     f'<span><b style="color:{NON_PRIVATE}">✕</b> centre without privacy</span></p>'
 )
+
+
+def first_seconds(settings: ClusterSettings) -> float:
+    """About how long everything takes that the page computes at once; a count that is not given is priced as ten."""
+    place = {"n": settings.n, "box": np.array(DATASETS[settings.dataset].box)}
+    names = (settings.method, "dp_kmeans", "kmeans")
+    return sum(run_seconds(name, **place, **dict(settings.options_of(name, 10))) for name in names)
 
 
 def dataset_of(settings: ClusterSettings) -> Dataset:
@@ -177,9 +187,6 @@ def curve_cells(settings: ClusterSettings, data: Dataset) -> list[Cell]:
 def curve(settings: ClusterSettings, data: Dataset) -> None:
     """A score against epsilon, filling in live."""
     st.subheader("What does each ε cost?")
-    if not show.wanted("curve", "Draw the curve", settings.n, LIVE_LIMIT.get(settings.dataset, 0)):
-        return
-    measure = chosen_measure()
     cells, pieces = curve_cells(settings, data), CURVES[settings.dataset][1]
     # Without noise and on the same records a second run would say nothing new.
     once = same_records(settings.dataset, settings.n)
@@ -189,6 +196,10 @@ def curve(settings: ClusterSettings, data: Dataset) -> None:
         for cell in cells
         if piece == 0 or METHODS[cell.method].private or not once
     ]
+    unasked = show.UNASKED_SECONDS if settings.n <= LIVE_LIMIT.get(settings.dataset, 0) else 0.0
+    if not show.wanted("curve", "Draw the curve", tuple(work), cells_seconds(work), SMALLER, unasked):
+        return
+    measure = chosen_measure()
     found: dict[Cell, list[CellResult]] = {}
 
     def steps() -> Iterator[int]:
@@ -207,6 +218,9 @@ st.html(frame.ASSETS / "clusters.css")
 wished = cluster_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
+if not show.may_run("first", wished, first_seconds(wished), SMALLER):
+    frame.answer("Nothing has been computed for these settings yet.")
+    st.stop()
 settings = usable(wished)
 data = dataset_of(settings)
 private = entry_of(settings.method, settings)

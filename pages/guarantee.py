@@ -8,6 +8,7 @@ import streamlit as st
 
 from dpgrams_core import DATASETS, SpecError
 from dpgrams_core.comparison import ComparisonSettings, Row, candidates, comparison_cell, pooled, tight_rounds
+from dpgrams_core.costs import accountants_seconds, cells_seconds, noise_curves_seconds
 from dpgrams_core.figures import Chart, accountants_chart, budget_chart, errors_chart, power_chart, records_chart, short
 from dpgrams_core.metrics import default_match_radius
 from dpgrams_core.noise_curves import CURVE_SIZES, curves_from
@@ -24,7 +25,8 @@ from pages._ui.guarantee_show import LateChart, answer_sentence, beliefs, holds_
 
 QUESTION = "Is the guarantee real, and what does it mean?"
 RUNS, PIECES = 20, 5  # runs a method, computed in this many pieces
-LIVE_LIMIT = 20_000  # above this n, measuring waits for a click
+LIVE_LIMIT = 20_000  # above this n, measuring always waits for a press
+SMALLER = "n, m or number of steps T, or a larger bandwidth"
 TARGETS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # epsilon on the accountants' axis
 
 
@@ -154,18 +156,26 @@ st.caption(
 )
 table_slot = st.empty()
 table_slot.html(methods_table(rows, {}))
-measuring = show.wanted("measure", f"Measure the errors ({RUNS} runs each)", settings.n, LIVE_LIMIT)
+measuring = show.wanted(
+    "measure",
+    f"Measure the errors ({RUNS} runs each)",
+    settings,
+    cells_seconds(comparison_cell(item, settings, RUNS, 0) for item in candidates(settings)),
+    SMALLER,
+    show.UNASKED_SECONDS if settings.n <= LIVE_LIMIT else 0.0,
+)
 late_errors = LateChart("errors")
 late_errors.show(errors(settings, rows, {}))
 
 st.subheader("Does it matter who counts?")
-quoting = show.wanted("accountants", "Ask all accountants", 0, LIVE_LIMIT)
+quoting = show.wanted("accountants", "Ask all accountants", settings, accountants_seconds(len(TARGETS)), SMALLER)
 late_quotes = LateChart("accountants")
 late_quotes.show(accountants(settings, {}))
 
 show.chart(budget_chart(rows, settings.delta), "budget", "Where does the budget go?")
 st.subheader("How many records do you need?")
 late_records = LateChart("records")
+looking = show.may_run("records", settings, noise_curves_seconds(settings), SMALLER)
 late_records.show(records(settings, {}))
 
 audit_panel.audit_panel()
@@ -175,7 +185,7 @@ proof.proof()
 finished = st.session_state.setdefault("_guarantee_finished", set())
 busy = audit_panel.desk().busy
 for name, wanted, work in (
-    ("records", True, lambda: look_at_sizes(settings, late_records)),
+    ("records", looking, lambda: look_at_sizes(settings, late_records)),
     ("quote", quoting, lambda: quote_all(settings, late_quotes)),
     ("measure", measuring, lambda: measure(settings, rows, late_errors, table_slot)),
 ):

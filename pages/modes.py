@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from dpgrams_core import DATASETS, Dataset, Release, SpecError, score
+from dpgrams_core.costs import cells_seconds, density_seconds, run_seconds
 from dpgrams_core.figures import (
     Chart,
     DensityGrid,
@@ -29,10 +31,28 @@ QUESTION = "What does privacy cost when you look for modes?"
 CURVE_EPSILONS = (0.1, 0.25, 0.5, 1.0, 5.0)  # those of the paper's panel (d)
 CURVE_SIZES = (700, 1_000, 2_000, 5_000)
 RUNS = 20
-LIVE_LIMIT = 20_000  # above this n, curves wait for a click
+LIVE_LIMIT = 20_000  # above this n, curves always wait for a press
+NODES = 70  # of the plain density, a side
+SMALLER = "n, m, number of steps T or of starts k, or a larger bandwidth or h_DAP"
 DEFAULT = ModesSettings(
     method="dp_grams", dataset="four_corners", n=5_000, data_seed=0, seed=0, options=(("epsilon", 1.0),)
 )
+
+
+def private_seconds(settings: ModesSettings) -> float:
+    """About how long one run of every private method takes."""
+    return sum(seconds_of(settings, arm.method, arm.options) for arm in arms(settings))
+
+
+def first_seconds(settings: ModesSettings) -> float:
+    """About how long everything takes that the page computes at once."""
+    plain = seconds_of(settings, "mean_shift", settings.baseline_options)
+    return private_seconds(settings) + plain + density_seconds(settings.n, NODES)
+
+
+def seconds_of(settings: ModesSettings, method: str, options: tuple[tuple[str, Any], ...]) -> float:
+    """About how long a method takes on these data."""
+    return run_seconds(method, n=settings.n, box=np.array(DATASETS[settings.dataset].box), **dict(options))
 
 
 def arms(settings: ModesSettings) -> list[ModesSettings]:
@@ -98,7 +118,7 @@ def answer(data: Dataset, release: Release, baseline: Release) -> str:
 
 def verdict(data: Dataset, release: Release, title: str) -> str:
     """What one of two methods found, how well, and with which guarantee."""
-    status, name = release.guarantee.status, f'<b class="private">{title}</b>'
+    status, name = release.guarantee.words, f'<b class="private">{title}</b>'
     if len(release.modes) == 0:
         return f"{name} reports <b>no mode</b>: nothing stands above its noise; <b>{status}</b>."
     scores = score(release, data)
@@ -241,9 +261,10 @@ def curve(settings: ModesSettings) -> None:
         format_func="{:,}".format,
     )
     sizes = chosen or [settings.n]
-    if not show.wanted("curve", "Draw the curve", max(sizes), LIVE_LIMIT):
-        return
     cells = curve_cells(settings, sizes)
+    unasked = show.UNASKED_SECONDS if max(sizes) <= LIVE_LIMIT else 0.0
+    if not show.wanted("curve", "Draw the curve", tuple(cells), cells_seconds(cells), SMALLER, unasked):
+        return
     results: list[CellResult] = []
 
     def steps() -> Iterator[int]:
@@ -257,7 +278,8 @@ def curve(settings: ModesSettings) -> None:
 def repeated_runs(settings: ModesSettings, data: Dataset, grid: DensityGrid, baseline: Release) -> None:
     """(e) Twenty private runs on one data set, for each method."""
     st.subheader("Was that luck? Twenty private runs on the same data")
-    if not show.wanted("runs", "Draw the runs", settings.n, LIVE_LIMIT):
+    unasked = show.UNASKED_SECONDS if settings.n <= LIVE_LIMIT else 0.0
+    if not show.wanted("runs", "Draw the runs", settings, RUNS * private_seconds(settings), SMALLER, unasked):
         return
     if settings.second is None:
         runs = [private_run(settings, settings.seed + i) for i in range(RUNS)]
@@ -273,6 +295,9 @@ frame.open_page(QUESTION, "pages/modes.py")
 wished = modes_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
+if not show.may_run("first", wished, first_seconds(wished), SMALLER):
+    frame.answer("Nothing has been computed for these settings yet.")
+    st.stop()
 settings = usable(wished)
 data = cache.dataset(settings.dataset, settings.n, settings.data_seed)
 releases = [private_run(arm, arm.seed) for arm in arms(settings)]

@@ -9,7 +9,7 @@ from dpgrams_core.datasets.table_reader import Table
 from dpgrams_core.errors import BudgetError, DataError, SpecError
 from dpgrams_core.figures import short
 from dpgrams_core.privacy.ledger import Account, Ledger
-from dpgrams_core.releasing import open_budget
+from dpgrams_core.releasing import open_budget, overlap_words
 from dpgrams_core.settings import Settings, read_settings
 from pages._ui import frame, state
 from pages._ui.my_data_budget import offered, plan_controls, price_and_release, start_controls, trial
@@ -108,7 +108,7 @@ def say(mine: Own, account: Account, first: DeltaGenerator) -> None:
     if curator:
         try:
             curator_view(mine, sale)
-        except (SpecError, DataError) as error:  # the same numbers under other column names
+        except (SpecError, DataError) as error:  # a file of the server's folder that changed, say
             st.info(plain(str(error)))
     if sale.release.surface is not None:
         twin_section(mine, sale)
@@ -135,7 +135,7 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
             frame.answer(before_release(mine, None, None))
         return
     account = ledger.account(account_name(mine, mine.table, settings, ledger))
-    mine.restore(mine.table, ledger, account.account)
+    mine.restore(mine.table, ledger)
     sold = bool(mine.sales)
     slot = st.expander(columns_title(mine), expanded=not sold, key=f"own_step_2_{mine.uploads}_{sold}")
     with slot:
@@ -158,7 +158,9 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     else:
         with first:
             frame.answer(before_release(mine, account, request))
-    ledger_view(ledger, account, mine.not_shown)
+    table = mine.table
+    overlap = mine.remember(("overlap", account.others), lambda: overlap_words(table, ledger))
+    ledger_view(ledger, account, table.identity, overlap, mine.not_shown)
     if trial_slot is not None:
         with trial_slot:
             trial(mine, request, plan, mine.data(request).n)

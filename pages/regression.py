@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import streamlit as st
 
 from dpgrams_core import DATASETS, Dataset, Release, SpecError, score
 from dpgrams_core.comparison import pooled
+from dpgrams_core.costs import cells_seconds, density_seconds, run_seconds
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures import (
     Chart,
@@ -37,7 +39,8 @@ CURVE_EPSILONS = (0.1, 0.2, 0.5, 1.0)  # those of the paper's two tables
 CURVE_SIZES = {"sinusoid": (200, 600, 1_200, 2_400), "three_component": (200, 500, 1_000, 2_000)}
 PIECES, RUNS = 5, 20  # each point of the curve comes in pieces, so that a stop takes effect soon
 PMS_LIMIT = 2_400  # PMS looks at all pairs of records: above this n it waits for a click
-LIVE_LIMIT = 5_000
+LIVE_LIMIT = 5_000  # above this n the curve always waits for a press
+SMALLER = "n, m, number of steps T or of starts, or a larger bandwidth"
 DEFAULT = RegressionSettings(
     method="functional_regression",
     dataset="sinusoid",
@@ -46,6 +49,13 @@ DEFAULT = RegressionSettings(
     seed=0,
     options=(("delta", 1e-5), ("epsilon", 1.0)),
 )
+
+
+def first_seconds(settings: RegressionSettings) -> float:
+    """About how long everything takes that the page computes at once."""
+    place = {"n": settings.n, "box": np.array(DATASETS[settings.dataset].box)}
+    runs = [(settings.method, settings.options), (settings.other.method, settings.other.options), ("lowess", ())]
+    return sum(run_seconds(name, **place, **dict(options)) for name, options in runs) + density_seconds(settings.n, 120)
 
 
 def private_run(settings: RegressionSettings) -> Release:
@@ -210,9 +220,11 @@ def curve(settings: RegressionSettings) -> None:
         format_func="{:,}".format,
     )
     wanted_sizes = chosen or [settings.n]
-    if not show.wanted("curve", "Draw the curve", max(wanted_sizes), LIVE_LIMIT):
-        return
     cells = curve_cells(settings, wanted_sizes)
+    unasked = show.UNASKED_SECONDS if max(wanted_sizes) <= LIVE_LIMIT else 0.0
+    seconds = PIECES * cells_seconds(cells)
+    if not show.wanted("curve", "Draw the curve", tuple(cells), seconds, SMALLER, unasked):
+        return
     found: dict[Cell, list[CellResult]] = {}
 
     def steps() -> Iterator[int]:
@@ -231,6 +243,9 @@ frame.open_page(QUESTION, "pages/regression.py")
 wished = regression_controls()
 if refused := state.refused_keys():
     st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
+if not show.may_run("first", wished, first_seconds(wished), SMALLER):
+    frame.answer("Nothing has been computed for these settings yet.")
+    st.stop()
 settings = usable(wished)
 data = cache.dataset(settings.dataset, settings.n, settings.data_seed)
 release, lowess = private_run(settings), plain_run("lowess", settings)

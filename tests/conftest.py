@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import zlib
 
 import numpy as np
@@ -19,6 +20,10 @@ settings.register_profile(
 )
 settings.load_profile("core")
 threadpool_limits(1)  # the tests run in parallel themselves; more numerical threads only fight for the cores
+# High-water marks of the ledgers of tests, also in processes that tests start: nothing goes into a home folder. Each
+# process has a folder of its own, which goes with it.
+MARKS = tempfile.TemporaryDirectory(prefix="dpgrams-marks-")
+os.environ["DPGRAMS_LEDGER_MARK"] = MARKS.name
 LONG_FIRST = ("tests/browser", "tests/statistical", "tests/unit/test_executors.py", "tests/app", "tests/parity")
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core.checks import one_of, whole
-from dpgrams_core.errors import DataError, SpecError
-from dpgrams_core.results import Dataset, frozen_array
+from dpgrams_core.errors import SpecError
+from dpgrams_core.results import Dataset, frozen_array, refuse_private
 
 Array = np.ndarray
 Records = tuple[Array, Array, Array]  # the common records, and the last one in each of the two worlds
@@ -188,8 +188,8 @@ def _own_pair(pair: Any, n: int | None, door: str) -> NeighbourPair:
         raise SpecError("pair", type(pair).__name__, "give one of " + ", ".join(PAIRS) + ", or two Datasets in a tuple")
     first, second = pair
     shown = "two data sets"
-    if first.private or second.private:
-        raise DataError("An audit runs a method thousands of times and pays for none of it: never on private data.")
+    for data in pair:
+        refuse_private(data)
     if first.kind != second.kind or first.points.shape != second.points.shape:
         raise SpecError("pair", shown, "both must be of one kind and have the same number of records and columns")
     if not np.array_equal(first.box, second.box):

@@ -25,6 +25,7 @@ from dpgrams_core.executors import Lost, Processes, stream_tasks
 from dpgrams_core.guarantees import ADD_OR_REMOVE
 from dpgrams_core.methods import Method, _drawn
 from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.results import Guarantee, Release
 
 Array = np.ndarray
@@ -127,6 +128,7 @@ def run_chunk(chunk: Chunk) -> ChunkResult:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the door says once more in every run what the status says
         for number in range(chunk.start, chunk.stop):
+            checkpoint()
             try:
                 release = game.play(chunk.world, number)
             except (SpecError, DataError) as error:
@@ -139,7 +141,8 @@ def run_chunk(chunk: Chunk) -> ChunkResult:
                 )
             else:
                 found.append(statistics.of(release))
-                status, claim = release.guarantee.status, game.claim_of(release.guarantee)
+                guarantee = game.pair.first.qualified(release.guarantee, game.spec)
+                status, claim = guarantee.words, game.claim_of(guarantee)
     names = next((tuple(row) for row in found if row is not None), ())
     rows = [[math.nan] * len(names) if row is None else list(row.values()) for row in found]
     return ChunkResult(names, np.array(rows).reshape(len(rows), len(names)), status, claim, reason)

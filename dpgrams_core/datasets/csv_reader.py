@@ -51,15 +51,15 @@ def read_csv(file: BinaryIO, limits: Limits, local: LocalFile | None = None) -> 
     n_rows = 0
     for piece in _pieces(file, layout):
         n_rows += piece.num_rows
-        check_size(n_rows, sum(not cell.reason for cell in cells), limits)
         arrays = [cell.add(column) for cell, column in zip(cells, piece.columns, strict=True)]
-        digest.add([array for array in arrays if array is not None])
+        check_size(n_rows, sum(not cell.reason for cell in cells), limits)  # once it is known which are no numbers
+        digest.add({name: array for name, array in zip(names, arrays, strict=True) if array is not None})
     columns = [Column(name, cell.kind) for name, cell in zip(names, cells, strict=True)]
     numeric = [column.name for column in columns if column.kind == "numeric"]
     if any(cell.late for cell in cells):  # numbers were added that turned out to be in a column of text
         digest = ContentDigest()
         for piece in _pieces(file, layout, numeric):
-            digest.add([_numbers(column) for column in piece.columns])
+            digest.add({name: _numbers(column) for name, column in zip(numeric, piece.columns, strict=True)})
 
     def read(again: BinaryIO, picked: Sequence[str]) -> list[np.ndarray]:
         return _columns(again, layout, picked, n_rows)
@@ -71,7 +71,7 @@ def read_csv(file: BinaryIO, limits: Limits, local: LocalFile | None = None) -> 
         else {},
         n_rows,
         _notes(layout, breaks - n_rows),
-        content=digest.finish(len(numeric)),
+        identity=digest.finish(numeric),
         read_again=None if local is None else functools.partial(local.columns, read=read),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +15,26 @@ import numpy as np
 from dpgrams_core.errors import DataError
 
 FILES_AT_ONCE = 2
+LONGEST_WAIT = 180.0  # seconds
 _at_once = threading.BoundedSemaphore(FILES_AT_ONCE)
 
 
+def do_nothing() -> None:
+    """What is done while waiting where nobody is told."""
+
+
 @contextmanager
-def reading() -> Iterator[None]:
-    """While a file is read: the next ones wait, since reading takes memory, and every error becomes a sentence."""
-    with _at_once:
+def reading(waiting: Callable[[], None] = do_nothing) -> Iterator[None]:
+    """While a file is read: the next ones wait, since reading takes memory, and every error becomes a sentence.
+
+    ``waiting`` is called from time to time until the file's turn has come; what it raises ends the wait.
+    """
+    latest = time.monotonic() + LONGEST_WAIT
+    while not _at_once.acquire(timeout=0.3):
+        if time.monotonic() > latest:
+            raise DataError("Too many files are being read here at the moment. Try again in a few minutes.")
+        waiting()
+    try:
         try:
             yield
         except DataError:
@@ -31,6 +45,8 @@ def reading() -> Iterator[None]:
             raise DataError("The file does not fit into memory. Save fewer rows or columns and try again.") from None
         except Exception:  # a parser's own error may quote the file; it must not travel on
             raise DataError("The file could not be read. Save it again as CSV (UTF-8) or Parquet.") from None
+    finally:
+        _at_once.release()
 
 
 class LocalFile:

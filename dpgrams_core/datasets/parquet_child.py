@@ -1,30 +1,29 @@
-"""The part of the Parquet reader that runs in a process of its own, since a damaged file can end the process.
+"""The part of the Parquet reader that runs in a process of its own (guarded_child.py).
 
 Arrow aborts on some damaged files, and a file may unpack to far more memory than it says; a process that serves other
-people must survive both.  So this file is run as a script (it imports nothing of the package, which would take
-seconds): the Parquet file on standard input, the limits and the wanted columns as arguments.  On standard output comes
-one line of JSON with names, kinds and the number of rows, and then the numeric columns in pieces of rows, so that
-neither side holds more than a piece: the piece's number of rows in eight bytes, and its columns as doubles, one after
-the other.  A piece of no rows is the end.
+people must survive both.
 """
 
 from __future__ import annotations
 
 import functools
-import io
 import json
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyarrow import parquet, types
 
 NUMBERS_AT_ONCE = 262_144
+ROWS_OF_RUNS_AT_ONCE = 10_000
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the numbers of a frame's rows, which are no data
-SPARE_MEMORY = 4 * 2**30  # beyond the numbers themselves: Arrow and one piece of the file
+# Of the texts of a results file: all different ones together, and all as often as they stand in its rows.
+LONGEST_TEXTS, LONGEST_ROWS_OF_TEXT = 4_000_000, 50_000_000
+RUNS_FACTS = b"dpgrams_sweep"  # the place of a results file's own facts in its metadata
+RUNS_TYPES = {"text": "<i4", "whole": "<i8", "number": "<f8"}  # how a value of a column is sent
 
 
 def kind_of(arrow_type: Any) -> str:
@@ -66,13 +65,7 @@ def read(
 
     ``wanted`` are the places of the columns that are unpacked, all numeric ones by default.  No other is ever unpacked.
     """
-    source = parquet.ParquetFile(
-        file,
-        thrift_string_size_limit=10_000_000,
-        thrift_container_size_limit=1_000_000,
-        pre_buffer=False,
-        buffer_size=2**20,  # otherwise all that a group of rows has of a column is read at once
-    )
+    source = _opened(file)
     fields = [item for item in source.schema_arrow if not PANDAS_INDEX.fullmatch(item.name)]
     names, rows = [item.name for item in fields], source.metadata.num_rows
     facts = {"columns": [[item.name, kind_of(item.type)] for item in fields], "rows": rows}
@@ -81,6 +74,17 @@ def read(
     if too_large or len(names) > max_columns or len(set(names)) < len(names):
         return facts, iter(())  # refused by the other side, by these facts
     return facts, _pieces(source, numeric if wanted is None else [names[place] for place in wanted])
+
+
+def _opened(file: BinaryIO, **more: Any) -> Any:
+    return parquet.ParquetFile(
+        file,
+        thrift_string_size_limit=10_000_000,
+        thrift_container_size_limit=1_000_000,
+        pre_buffer=False,
+        buffer_size=2**20,  # otherwise all that a group of rows has of a column is read at once
+        **more,
+    )
 
 
 def _pieces(source: Any, names: list[str]) -> Iterator[list[np.ndarray]]:
@@ -95,31 +99,75 @@ def _pieces(source: Any, names: list[str]) -> Iterator[list[np.ndarray]]:
         raise ValueError("fewer or more rows than the file states")
 
 
-def main(words: list[str]) -> int:
-    """Read standard input within the limits and write the answer; an error ends it without a word."""
-    max_rows, max_numbers, max_columns = (int(word) for word in words[:3])
-    wanted = [int(word) for word in words[3:]] or None
-    if max_numbers:
-        import resource
+def read_runs(file: BinaryIO, max_rows: int, max_columns: int) -> Iterator[Any]:
+    """The answer for a results file: a line of JSON, then for every column which rows have a value, and the values.
 
-        resource.setrlimit(resource.RLIMIT_AS, (SPARE_MEMORY + 16 * max_numbers,) * 2)
-    file: BinaryIO = sys.stdin.buffer
-    try:
-        if not file.seekable():
-            file = io.BytesIO(file.read())
-        facts, pieces = read(file, max_rows, max_numbers, max_columns, wanted)
-        sys.stdout.buffer.write(json.dumps(facts).encode() + b"\n")
-        for piece in pieces:
-            if piece and len(piece[0]):
-                sys.stdout.buffer.write(len(piece[0]).to_bytes(8, "little"))
-            for column in piece:
-                sys.stdout.buffer.write(np.ascontiguousarray(column, dtype="<f8").data)
-        sys.stdout.buffer.write(bytes(8))
-        sys.stdout.buffer.flush()
-    except Exception:  # a library's message may quote the file
-        return 1
-    return 0
+    The line has the number of rows, the columns with their kinds ("text", "whole" or "number"), the different texts of
+    each column of text, and the file's own facts.  A text is given as its place among those, in four bytes; numbers
+    take eight.  A text that stands in many rows is so never unpacked more than once.
+    """
+    schema, rows = _opened(file).schema_arrow, 0
+    kinds = {item.name: _kind_of_runs(item.type) for item in schema}
+    if len(kinds) < len(schema):
+        raise ValueError("two columns of one name")
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    source = _opened(file, read_dictionary=texts)
+    facts = {"rows": source.metadata.num_rows, "columns": list(kinds.items())}
+    if source.metadata.num_rows > max_rows or len(kinds) > max_columns:
+        yield json.dumps(facts).encode() + b"\n"  # refused by the other side, by these facts
+        return
+    known: dict[str, dict[str, int]] = {name: {} for name in texts}
+    parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in kinds}
+    longest = 0
+    for batch in source.iter_batches(batch_size=ROWS_OF_RUNS_AT_ONCE, use_threads=False):
+        if batch.schema.names != list(kinds):
+            raise ValueError("other columns than were asked for")
+        rows += batch.num_rows
+        for (name, kind), column in zip(kinds.items(), batch.columns, strict=True):
+            if kind == "text":
+                column, length = _numbered(column, known[name])
+                longest += length
+            else:
+                column = column.cast(pa.int64() if kind == "whole" else pa.float64())
+            values = column.fill_null(0).to_numpy(zero_copy_only=False)
+            parts[name].append((column.is_valid().to_numpy(zero_copy_only=False), values))
+        if (
+            longest > LONGEST_ROWS_OF_TEXT
+            or sum(len(word) for words in known.values() for word in words) > LONGEST_TEXTS
+        ):
+            raise ValueError("too much text")
+    if rows != source.metadata.num_rows:
+        raise ValueError("fewer or more rows than the file states")
+    own = (schema.metadata or {}).get(RUNS_FACTS, b"{}").decode()
+    yield json.dumps({**facts, "texts": {name: list(words) for name, words in known.items()}, "facts": own}).encode()
+    yield b"\n"
+    for name, kind in kinds.items():
+        for known_rows, _ in parts[name]:
+            yield np.ascontiguousarray(known_rows, dtype=np.bool_).data
+        for _, values in parts[name]:
+            yield np.ascontiguousarray(
+                values, dtype="<i4" if kind == "text" else "<i8" if kind == "whole" else "<f8"
+            ).data
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _kind_of_runs(arrow_type: Any) -> str:
+    if types.is_string(arrow_type):
+        return "text"
+    if types.is_integer(arrow_type):
+        return "whole"
+    if types.is_floating(arrow_type):
+        return "number"
+    raise ValueError("a results file has no other columns")
+
+
+def _numbered(column: Any, known: dict[str, int]) -> tuple[Any, int]:
+    """A column of text as places among the known texts, which grow; and the length of all its rows."""
+    if not types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if column.dictionary.nbytes > LONGEST_TEXTS:
+        raise ValueError("too much text")
+    words = column.dictionary.to_pylist()
+    places = pa.array([None if word is None else known.setdefault(word, len(known)) for word in words], pa.int32())
+    lengths = pa.array([0 if word is None else len(word) for word in words], pa.int64())
+    total = pc.sum(lengths.take(column.indices)).as_py() or 0
+    return places.take(column.indices), total

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from dpgrams_core.content import content_digest
+from dpgrams_core.content import Identity, identity_of
 from dpgrams_core.datasets.file_access import LocalFile, reading
 from dpgrams_core.errors import DataError
 
@@ -71,15 +71,15 @@ class Table:
     """A file as read. Its public facts are what it prints; the numbers stay inside.
 
     ``values`` has one array (n,) for each numeric column, NaN where a cell is missing; it is empty for a file on this
-    machine, whose columns are read again when they are picked.  ``content`` is a digest of all of them, for the ledger:
-    the same for any order of rows and columns (see content.py).
+    machine, whose columns are read again when they are picked.  ``identity`` is what the ledger knows all of them by,
+    whatever the order of columns is (see content.py).
     """
 
     columns: tuple[Column, ...]
     n_rows: int
     notes: tuple[str, ...] = ()
     values: dict[str, np.ndarray] = field(repr=False)
-    content: bytes = field(repr=False)
+    identity: Identity = field(repr=False)
     read_again: Callable[[Sequence[str]], list[np.ndarray]] | None = field(default=None, repr=False)
 
     def numbers(self, names: Sequence[str]) -> list[np.ndarray]:
@@ -87,6 +87,11 @@ class Table:
         if self.read_again is not None:
             return self.read_again(names)
         return [self.values[name] for name in names]
+
+    @property
+    def content(self) -> bytes:
+        """The digest that the budget belongs to."""
+        return self.identity.content
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -105,7 +110,7 @@ class Table:
 
 
 def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: Limits | None = None) -> Table:
-    """Read CSV or Parquet, from bytes (an upload) or from a path.
+    """Read CSV or Parquet, from bytes or from a path.
 
     Parameters
     ----------
@@ -130,9 +135,19 @@ def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: L
             return _read(file, path.stat().st_size, path.name, limits, LocalFile(path, file))
 
 
-def _read(file: BinaryIO, size: int, name: str, limits: Limits, local: LocalFile | None = None) -> Table:
+def read_handed_in(content: bytes, name: str, limits: Limits) -> Table:
+    """What ``read_table`` gives, of a file that somebody handed in: no byte of it is parsed in this process.
+
+    Call it within ``reading``.
+    """
+    return _read(io.BytesIO(content), len(content), name, limits, None, True)
+
+
+def _read(
+    file: BinaryIO, size: int, name: str, limits: Limits, local: LocalFile | None = None, guarded: bool = False
+) -> Table:
     from dpgrams_core.datasets.csv_reader import read_csv
-    from dpgrams_core.datasets.parquet_reader import read_parquet
+    from dpgrams_core.datasets.parquet_reader import read_in_child
 
     if size == 0:
         raise DataError("The file is empty. Choose one with a row of column names and rows of numbers.")
@@ -147,12 +162,14 @@ def _read(file: BinaryIO, size: int, name: str, limits: Limits, local: LocalFile
     if start.startswith(b"PAR1"):
         if ending in (".csv", ".tsv", ".txt"):
             raise DataError("The file is called a text file but holds Parquet. Rename it to end in .parquet.")
-        return read_parquet(file.getvalue() if isinstance(file, io.BytesIO) else file, limits, local)
+        return read_in_child(file.getvalue() if isinstance(file, io.BytesIO) else file, limits, local)
     for signature, what, way in _SIGNATURES:
         if start.startswith(signature):
             raise DataError(f"The file {what}, not CSV or Parquet. {way}")
     if ending in (".parquet", ".pq"):
         raise DataError("The file is called Parquet but does not begin like one. Save it again, or choose a CSV file.")
+    if guarded and isinstance(file, io.BytesIO):
+        return read_in_child(file.getvalue(), limits, form="csv")
     return read_csv(file, limits, local)
 
 
@@ -161,10 +178,10 @@ def make_table(
     values: dict[str, np.ndarray],
     n_rows: int,
     notes: tuple[str, ...] = (),
-    content: bytes | None = None,
+    identity: Identity | None = None,
     read_again: Callable[[Sequence[str]], list[np.ndarray]] | None = None,
 ) -> Table:
-    """A table once its columns are read, refused where nothing in it can be used; the digest where it is known."""
+    """A table once its columns are read, refused where nothing in it can be used; its identity where it is known."""
     if n_rows == 0:
         raise DataError("The file has column names but no rows. Choose one with data in it.")
     if not any(column.kind == "numeric" for column in columns):
@@ -182,7 +199,7 @@ def make_table(
         n_rows=n_rows,
         notes=notes,
         values=values,
-        content=content_digest(list(values.values())) if content is None else content,
+        identity=identity_of(values) if identity is None else identity,
         read_again=read_again,
     )
 

@@ -11,16 +11,18 @@ value stays one (NaN) until the release door, which has a place for it (methods/
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpgrams_core.checks import box_of, one_of, release_box
+from dpgrams_core.content import Identity
 from dpgrams_core.datasets.clusters import BOX_SIDE
+from dpgrams_core.datasets.file_access import do_nothing, reading
 from dpgrams_core.datasets.frames import table_of_frame
-from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_table
+from dpgrams_core.datasets.table_reader import REASONS, Limits, Table, read_handed_in, read_table
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.results import Dataset, frozen_array
 from dpgrams_core.settings import Settings
@@ -40,16 +42,21 @@ class OwnData(Dataset):
 
     ``box`` and ``points`` are those that methods see (-4 to 4 in every column); ``user_box`` (d, 2) is what the user
     stated.  ``columns`` names the columns, the predictor first and the response second in regression data.
-    ``content`` stands for the whole table that the columns were picked from; the ledger keys it.
+    ``identity`` stands for the whole table that the columns were picked from; the ledger keys it.
     """
 
     columns: tuple[str, ...]
     user_box: Array
-    content: bytes = field(repr=False)
+    identity: Identity = field(repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "user_box", frozen_array(box_of(self.user_box)))
+
+    @property
+    def content(self) -> bytes:
+        """The digest that the budget belongs to."""
+        return self.identity.content
 
     def to_user_units(self, points: Array) -> Array:
         """Points (k, d) of a release in the units of the user's columns."""
@@ -138,17 +145,32 @@ def load_table(
         private=True,
         columns=names,
         user_box=user_box,
-        content=table.content,
+        identity=table.identity,
     )
 
 
-def read_upload(content: bytes, name: str, settings: Settings) -> Table:
-    """Read an uploaded file, within the configured size, or refuse where uploads are switched off."""
+def read_upload(
+    content: bytes,
+    name: str,
+    settings: Settings,
+    *,
+    room: Callable[[], int] | None = None,
+    waiting: Callable[[], None] = do_nothing,
+) -> Table:
+    """Read an uploaded file in a guarded process, or refuse where uploads are switched off.
+
+    It stays within the configured size.  ``room`` is asked, once the file's turn has come, how many bytes its numbers
+    may take; ``waiting`` is called from time to time until then.
+    """
     if not settings.uploads:
         raise DataError(
             "Uploads are switched off here: this is a public demonstration. Run your own copy to use files."
         )
-    return read_table(content, name, Limits(max_bytes=settings.max_upload_bytes))
+    limits = Limits(max_bytes=settings.max_upload_bytes)
+    with reading(waiting):
+        if room is not None and limits.max_numbers is not None:
+            limits = replace(limits, max_numbers=max(1, min(limits.max_numbers, room() // 8)))
+        return read_handed_in(content, name, limits)
 
 
 def picked_names(table: Table, columns: Sequence[str], response: str | None = None) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from dpgrams_core.figures.modes import (
 )
 from dpgrams_core.figures.needed_budget import needed_chart
 from dpgrams_core.figures.paper import ratio_chart
-from dpgrams_core.figures.paper_standing import Standing, column_title, judged, measure_words, standings, status_of
+from dpgrams_core.figures.paper_standing import Standing, column_title, judged, measure_words, standings, statuses_of
 from dpgrams_core.figures.rates import rate_note, rate_traces
 from dpgrams_core.figures.regression import branches_chart, ridges_chart, share_near
 from dpgrams_core.figures.sensitivity import sensitivity_chart
@@ -93,7 +93,7 @@ __all__ = [
     "slice_chart",
     "slice_frames",
     "standings",
-    "status_of",
+    "statuses_of",
     "surface_chart",
     "tradeoff_chart",
     "who_wins",

@@ -10,11 +10,12 @@ from dpgrams_core.figures.regression import curve_of, known_truth, outside, plot
 from dpgrams_core.figures.style import PRIVATE, TRUTH, Chart, plain_layout, short
 from dpgrams_core.figures.traces import player, trails, walkers
 from dpgrams_core.metrics_regression import default_branch_radius
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 
 
 def ascent_chart(data: Dataset, release: Release) -> Chart:
     """The anchors of DP-PMS and their noisy steps in y, which play; the predictor never moves."""
+    refuse_private(data)
     path, anchors = release.trajectories, release.anchors
     assert path is not None
     assert anchors is not None

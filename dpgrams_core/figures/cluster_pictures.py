@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpgrams_core.figures.clusters import Entry, class_names, class_numbers, matched_classes
 from dpgrams_core.metrics_clusters import nearest_centres
-from dpgrams_core.results import Dataset
+from dpgrams_core.results import Dataset, refuse_private
 
 Array = np.ndarray
 MOST_PICTURES = 20
@@ -54,6 +54,7 @@ def centre_pictures(data: Dataset, entry: Entry) -> Gallery:
     The pictures are functions of the released centres and of the representation, which is assumed public; what is
     written under them is read off the records: evaluation, not private.
     """
+    refuse_private(data)
     way_back = data.representation
     if way_back is None or way_back.picture_shape is None or way_back.picture_scale is None:
         raise ValueError("these data are no images")

@@ -22,8 +22,9 @@ from dpgrams_core.figures.style import (
     Chart,
     plain_layout,
 )
+from dpgrams_core.guarantees import bare_status
 from dpgrams_core.metrics_clusters import nearest_centres
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 
 Array = np.ndarray
 MOST_POINTS = 1_500  # records drawn in a panel: a browser without a graphics card must keep up
@@ -71,6 +72,7 @@ def plane_of(data: Dataset) -> Plane:
     >>> plane_of(load_dataset("blobs")).names, plane_of(load_dataset("iris")).names
     (('column 1', 'column 2'), ('component 1', 'component 2'))
     """
+    refuse_private(data)
     d, way_back = data.dimension, data.representation
     reduced = way_back is not None and way_back.components.shape[0] < way_back.components.shape[1]
     if d <= 2 or reduced:
@@ -85,6 +87,7 @@ def plane_of(data: Dataset) -> Plane:
 
 def class_numbers(data: Dataset) -> Array:
     """The true class of every record as 0, 1, … (not private)."""
+    refuse_private(data)
     if data.labels is None:
         raise ValueError("this picture needs a data set with known classes")
     return np.asarray(
@@ -94,6 +97,7 @@ def class_numbers(data: Dataset) -> Array:
 
 def true_centres(data: Dataset) -> Array:
     """The means of the true classes in the columns of the data, (classes, d); those of the whole table if known."""
+    refuse_private(data)
     if data.representation is not None:
         return data.representation.from_standard(data.representation.centroids)
     numbers = class_numbers(data)
@@ -102,6 +106,7 @@ def true_centres(data: Dataset) -> Array:
 
 def class_names(data: Dataset) -> list[str]:
     """The true classes by name."""
+    refuse_private(data)
     if data.representation is not None:
         return list(data.representation.class_names)
     return [str(number + 1) for number in range(class_numbers(data).max() + 1)]
@@ -112,6 +117,7 @@ def matched_classes(data: Dataset, centres: Array) -> Array:
 
     The distance is that of the centroid error: in the original standardised space where there is one.
     """
+    refuse_private(data)
     found = np.full(len(centres), -1)
     if len(centres):
         way_back = data.representation
@@ -124,6 +130,7 @@ def matched_classes(data: Dataset, centres: Array) -> Array:
 
 def in_class_order(data: Dataset, release: Release) -> Release:
     """The same centres numbered by the true class that they are matched to, so that all pictures agree; for the eye."""
+    refuse_private(data)
     matched = matched_classes(data, release.modes)
     order = np.array(sorted(range(len(matched)), key=lambda number: (matched[number] < 0, matched[number])), dtype=int)
     heights = None if release.significance is None else release.significance[order]
@@ -137,6 +144,7 @@ def drawn_rows(n: int, most: int = MOST_POINTS) -> Array:
 
 def panel_chart(data: Dataset, entry: Entry, height: int = PANEL_HEIGHT) -> Chart:
     """The records by nearest centre, the centres of one method, and the true ones; all panels share their axes."""
+    refuse_private(data)
     plane, centres = plane_of(data), entry.release.modes
     rows = drawn_rows(data.n)
     near = nearest_centres(data.points[rows], centres)
@@ -201,6 +209,7 @@ def record_colours(near: Array, matched: Array) -> list[str]:
 
 def centres_table(data: Dataset, entry: Entry) -> pd.DataFrame:
     """Every centre of a method with the true class it is matched to."""
+    refuse_private(data)
     centres, names = entry.release.modes, class_names(data)
     matched = matched_classes(data, centres)
     truth = true_centres(data)
@@ -219,7 +228,7 @@ def scores_table(entries: Sequence[Entry]) -> pd.DataFrame:
     rows = [
         {
             "method": entry.title,
-            "guarantee": entry.release.guarantee.status,
+            "guarantee": entry.release.guarantee.words,
             "ARI": entry.scores["ari"],
             "NMI": entry.scores["nmi"],
             "centroid MSE": entry.scores["centroid_mse"],
@@ -236,19 +245,26 @@ def who_wins(table: pd.DataFrame) -> str:
     >>> rows = [("Ours", "proven", 0.7), ("DP-k-means", "nominal", 0.5), ("k-means", "none", 0.8)]
     >>> who_wins(pd.DataFrame(rows, columns=["method", "guarantee", "ARI"]))
     'In this run Ours wins among the private ones, by 0.20 in ARI, and its guarantee is proven.'
+    >>> rows[0] = ("Ours", "proven, given the representation", 0.7)
+    >>> who_wins(pd.DataFrame(rows, columns=["method", "guarantee", "ARI"]))[-59:]
+    'ARI, and its guarantee is proven, given the representation.'
     """
     private = table[table["guarantee"] != "none"].sort_values("ARI", ascending=False, kind="stable")
     best, second = private.iloc[0], private.iloc[1]
     gap = float(best["ARI"] - second["ARI"])
     if gap < LEVEL:
-        proven = [row["method"] for _, row in private.iterrows() if row["guarantee"] == "proven"]
-        more = f"; only {proven[0]} has a proven guarantee" if len(proven) == 1 else ""
-        return f"In this run the private ones are level{more}."
+        proven = [row for _, row in private.iterrows() if _is_proven(row)]
+        only = [f"; only {row['method']} has a guarantee that is {row['guarantee']}" for row in proven]
+        return f"In this run the private ones are level{only[0] if len(only) == 1 else ''}."
     text = f"In this run {best['method']} wins among the private ones, by {max(gap, 0.01):.2f} in ARI"
-    if best["guarantee"] == "proven":
-        return f"{text}, and its guarantee is proven."
-    other = f", while that of {second['method']} is proven" if second["guarantee"] == "proven" else ""
+    if _is_proven(best):
+        return f"{text}, and its guarantee is {best['guarantee']}."
+    other = f", while that of {second['method']} is {second['guarantee']}" if _is_proven(second) else ""
     return f"{text}, but its guarantee is only {best['guarantee']}{other}."
+
+
+def _is_proven(row: pd.Series) -> bool:
+    return bare_status(row["guarantee"]) == "proven"
 
 
 def _places(points: Array, name: str, mark: dict, labels: Sequence[str]) -> go.Scatter:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from dpgrams_core.figures.clusters import Entry, class_names, class_numbers, counted
 from dpgrams_core.figures.style import NON_PRIVATE, Chart, plain_layout
 from dpgrams_core.metrics_clusters import nearest_centres
-from dpgrams_core.results import Dataset
+from dpgrams_core.results import Dataset, refuse_private
 
 Array = np.ndarray
 # The non-private colour without gaps to the page behind it: plotly picks dark or light digits by the cell alone.
@@ -19,6 +19,7 @@ MOST_WRITTEN = 12  # with more columns the counts no longer fit their cells
 
 def confusion_chart(data: Dataset, entry: Entry) -> Chart:
     """True classes against the clusters of one method, in counts of records (evaluation, not private)."""
+    refuse_private(data)
     names, centres = class_names(data), entry.release.modes
     clusters = nearest_centres(data.points, centres)
     counts = np.zeros((len(names), max(len(centres), 1)), dtype=int)

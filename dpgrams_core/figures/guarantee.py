@@ -114,7 +114,7 @@ def _table_row(row: Row, found: dict[str, Any] | None) -> dict[str, Any]:
     found = found or {}
     return {
         "method": row.candidate.title,
-        "status": row.guarantee.status,
+        "status": row.guarantee.words,
         "ε": row.guarantee.epsilon,
         "δ": row.guarantee.delta,
         "bandwidth h": row.bandwidth,
@@ -144,7 +144,7 @@ def _error_sentence(rows: Sequence[Row], found: Mapping[str, dict[str, Any]], ru
         "Open: predicted for a reference bump, a rough guide that leaves out starts which reach no mode. "
         f"Dotted: squared error {short(radius**2)}; nearer modes count as found."
     )
-    proven = [row for row in rows if row.guarantee.status == "proven" and row.candidate.key in found]
+    proven = [row for row in rows if row.guarantee.words == "proven" and row.candidate.key in found]
     errors = [(_error_of(found[row.candidate.key])[0], row.candidate.title) for row in proven]
     if errors and done >= runs * len(rows):
         value, title = min(errors)
@@ -185,7 +185,7 @@ def budget_chart(rows: Sequence[Row], delta: float) -> Chart:
         [
             {
                 "method": row.candidate.title,
-                "status": row.guarantee.status,
+                "status": row.guarantee.words,
                 "stage": stage,
                 "ε": value,
                 "share": value / sum(spent for _, spent in row.stages),

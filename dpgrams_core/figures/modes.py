@@ -31,7 +31,7 @@ from dpgrams_core.figures.traces import (
     walkers,
 )
 from dpgrams_core.metrics import default_match_radius, match_modes, recovery_rates
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
@@ -39,6 +39,7 @@ Array = np.ndarray
 
 def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
     """(a) The KDE surface in three dimensions with the true modes on it."""
+    refuse_private(data)
     truth = true_modes(data)
     columns = np.abs(grid.x[:, None] - truth[:, 0]).argmin(axis=0)
     rows = np.abs(grid.y[:, None] - truth[:, 1]).argmin(axis=0)
@@ -84,6 +85,7 @@ def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
 
 def anchors_chart(data: Dataset, release: Release) -> Chart:
     """(b) DAP candidates coloured by utility, with the anchors that were drawn."""
+    refuse_private(data)
     diagnostics = release.diagnostics
     assert diagnostics.candidates is not None
     assert diagnostics.utilities is not None
@@ -138,6 +140,7 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
 
 def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     """The released surface: private, with each mode's height above the noise."""
+    refuse_private(data)
     surface = release.surface
     assert isinstance(surface, ReleasedSurface)
     x, y = (np.linspace(low, high, nodes) for low, high in data.box)
@@ -187,6 +190,7 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
 
 def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: Release, height: int = 640) -> Chart:
     """(c) Contours with true modes, mean shift and private modes; the ascent plays step by step."""
+    refuse_private(data)
     truth = true_modes(data)
     path = release.trajectories
     assert path is not None
@@ -253,6 +257,7 @@ def runs_chart(
     data: Dataset, grid: DensityGrid, runs: list[Release], baseline: Release, columns: int = 5, row_height: int = 165
 ) -> Chart:
     """(e) Private runs on one data set, side by side, with the recovery of each true mode."""
+    refuse_private(data)
     truth = true_modes(data)
     rows = -(-len(runs) // columns)
     layout = make_subplots(rows, columns, horizontal_spacing=0.012, vertical_spacing=0.02).layout

@@ -10,9 +10,10 @@ import plotly.graph_objects as go
 
 from dpgrams_core.datasets import DATASETS
 from dpgrams_core.experiments import Column, Experiment
-from dpgrams_core.figures.paper_standing import column_title, measure_words, standings, status_of
+from dpgrams_core.figures.paper_standing import column_title, measure_words, standings, statuses_of
 from dpgrams_core.figures.sensitivity import LOG_SCORES
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, short
+from dpgrams_core.guarantees import bare_status
 from dpgrams_core.methods import METHODS
 
 # On each side the axis ends at the first of these factors that holds most of its marks; the rest stand at its edge.
@@ -64,7 +65,7 @@ def _marks(experiment: Experiment, here: pd.DataFrame) -> list[tuple[Column, str
             continue
         if not METHODS[column.method].private:
             kind, marks = "plain", CROSSES
-        elif status_of(here, column.name) == "proven":
+        elif {bare_status(words) for words in statuses_of(here, column.name)} == {"proven"}:
             kind, marks = "full", FULL
         else:
             kind, marks = "open", OPEN
@@ -172,7 +173,7 @@ def _sentence(experiment: Experiment, here: pd.DataFrame, measure: str, ends: En
         return f"{why} {means}; {'more' if more else 'less'} is better."
     side = "above" if more else "below"
     parts = [
-        f"{item.title} ({item.status or 'no run'}) in {item.ahead} of {item.cells} cells"
+        f"{item.title} ({' or '.join(item.statuses) or 'no run'}) in {item.ahead} of {item.cells} cells"
         + (f", {item.clear} of them by more than two standard errors" if item.ahead and item.judged else "")
         for item in standings(experiment, here, measure)
     ]

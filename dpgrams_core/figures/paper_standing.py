@@ -29,7 +29,7 @@ class Standing:
     """In how many printed cells a column of ours is at least as good, and in how many of them clearly so."""
 
     column: Column
-    status: str
+    statuses: tuple[str, ...]  # with their conditions; on several data sets there may be several
     ahead: int
     clear: int
     judged: int  # cells in which the printed standard error can say "clearly"
@@ -110,10 +110,10 @@ def _mark(experiment: Experiment, row: dict[Any, Any]) -> tuple[bool | None, boo
     return bool(ahead), bool(lead > CLEAR * math.hypot(row["se"], row["printed_se"]))
 
 
-def status_of(table: pd.DataFrame, column: str) -> str:
-    """The status of the guarantee of a column; of runs that succeeded, since a failed one has none."""
+def statuses_of(table: pd.DataFrame, column: str) -> tuple[str, ...]:
+    """Each status that the guarantee of a column has; of runs that succeeded, since a failed one has none."""
     mine = table[(table["column"] == column) & (table["runs"] > 0)]
-    return str(mine["status"].iloc[0]) if len(mine) else ""
+    return tuple(map(str, dict.fromkeys(mine["status"])))
 
 
 def standings(experiment: Experiment, table: pd.DataFrame, measure: str = "") -> list[Standing]:
@@ -135,7 +135,7 @@ def standings(experiment: Experiment, table: pd.DataFrame, measure: str = "") ->
         found.append(
             Standing(
                 column=column,
-                status=status_of(table, column.name),
+                statuses=statuses_of(table, column.name),
                 ahead=int(ahead.sum()),
                 clear=int((ahead & known["clear"].eq(True)).sum()),
                 judged=int(known["clear"].notna().sum()),

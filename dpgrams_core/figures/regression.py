@@ -19,7 +19,7 @@ from dpgrams_core.figures.style import (
     short,
 )
 from dpgrams_core.metrics_regression import default_branch_radius, score_branches
-from dpgrams_core.results import ConditionalTruth, Dataset, Release
+from dpgrams_core.results import ConditionalTruth, Dataset, Release, refuse_private
 from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
@@ -31,6 +31,7 @@ STRONG_SIGMA = 10.0  # a ridge this far above the noise is drawn at full strengt
 
 def known_truth(data: Dataset) -> ConditionalTruth:
     """The known law; these pictures are for data that have one."""
+    refuse_private(data)
     if data.truth is None:
         raise ValueError("this picture needs a data set with known conditional modes")
     return data.truth
@@ -41,6 +42,7 @@ def true_branches(data: Dataset, nodes: int = 401) -> Array:
 
     The table of modes is sorted, so a column jumps where a branch begins or ends; a line stops there.
     """
+    refuse_private(data)
     x = np.linspace(data.box[0, 0], data.box[0, 1], nodes)
     jump = 0.1 * float(data.box[1, 1] - data.box[1, 0])
     parts = []
@@ -56,6 +58,7 @@ def branches_chart(data: Dataset, fits: Sequence[tuple[str, Release]], *, record
 
     ``fits`` are (name, release); of two private ones the second has open marks.  Its table has a row for each.
     """
+    refuse_private(data)
     traces: list[go.BaseTraceType] = []
     if records:
         traces.append(_records(data))
@@ -91,13 +94,14 @@ def branches_chart(data: Dataset, fits: Sequence[tuple[str, Release]], *, record
 
 def scores_table(data: Dataset, fits: Sequence[tuple[str, Release]]) -> pd.DataFrame:
     """How good each curve is, against the truth, with the status of its guarantee."""
+    refuse_private(data)
     rows = []
     for name, release in fits:
         scores = score_branches(known_truth(data), curve_of(release), data.box)
         rows.append(
             {
                 "curve": name,
-                "guarantee": release.guarantee.status,
+                "guarantee": release.guarantee.words,
                 "oracle MSE": scores["mse"],
                 "branches found, %": 100 * scores["branch_recall"],
                 "of the curve on no branch, %": 100 * scores["spurious"],
@@ -109,6 +113,7 @@ def scores_table(data: Dataset, fits: Sequence[tuple[str, Release]]) -> pd.DataF
 
 def share_near(data: Dataset, curve: Array) -> float:
     """The share of the records whose response is within the matching radius of a single-valued curve (not private)."""
+    refuse_private(data)
     order = np.argsort(curve[:, 0], kind="stable")
     heights = np.interp(data.x, curve[order, 0], curve[order, 1])
     return float(np.mean(np.abs(data.y - heights) <= default_branch_radius(known_truth(data), data.box)))
@@ -116,6 +121,7 @@ def share_near(data: Dataset, curve: Array) -> float:
 
 def ridges_chart(data: Dataset, release: Release, nodes: int = 81) -> Chart:
     """The released surface in units of its noise, with the branches read off it."""
+    refuse_private(data)
     surface = release.surface
     assert isinstance(surface, ReleasedSurface)
     assert release.branches is not None

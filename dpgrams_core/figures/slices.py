@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from dpgrams_core.datasets.regression import BranchMixture
 from dpgrams_core.figures.regression import CHART_HEIGHT, MARGIN, known_truth
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, PRIVATE_MARK, TRUTH, TRUTH_MARK, Chart, plain_layout
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 from dpgrams_core.surfaces import ReleasedSurface
 
 Array = np.ndarray
@@ -53,6 +53,7 @@ def conditional_slices(data: Dataset, release: Release) -> Slices:
 
     The KDE has the release's bandwidth, a share of the box's sides, so that what differs is the noise.
     """
+    refuse_private(data)
     law = known_truth(data)
     assert isinstance(law, BranchMixture)  # it has a density, not only its modes
     x, y = (np.linspace(low, high, count) for (low, high), count in zip(data.box, (PLACES, NODES), strict=True))
@@ -86,6 +87,7 @@ def slice_chart(data: Dataset, release: Release, slices: Slices, at: str) -> Cha
 
     y goes up as in the chart of the branches beside it, and the density to the right.
     """
+    refuse_private(data)
     chosen = place_names(data.box).index(at)
     widest = float(np.max([slices.truth.max(), slices.plain.max()]))
     figure = go.Figure([_trace(shape) for shape in _shapes(release, slices, chosen)])
@@ -106,6 +108,7 @@ def slice_frames(data: Dataset, release: Release, slices: Slices) -> dict[str, A
     ``names`` and ``labels`` of the places, and for each place the ``x`` and ``y`` of every trace; a y that never
     changes stands once, under ``still``.
     """
+    refuse_private(data)
     names = place_names(data.box)
     frames = [_shapes(release, slices, number) for number in range(len(names))]
     return {

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from dpgrams_core.density import grid_density
 from dpgrams_core.figures.style import PRIVATE, QUIET
 from dpgrams_core.kernels import get_kernel
-from dpgrams_core.results import Dataset
+from dpgrams_core.results import Dataset, refuse_private
 
 Array = np.ndarray
 FAINT = "rgba(128,134,145,0.10)"  # a tint that shows on a light and on a dark page
@@ -27,12 +27,14 @@ class DensityGrid:
 
 def density_grid(data: Dataset, kernel: str, bandwidth: float, nodes: int = 70) -> DensityGrid:
     """The plain KDE of a two-dimensional data set on nodes x nodes points of its box."""
+    refuse_private(data)
     x, y = (np.linspace(low, high, nodes) for low, high in data.box)
     return DensityGrid(x, y, grid_density(get_kernel(kernel), data.points, [x, y], bandwidth))
 
 
 def true_modes(data: Dataset) -> Array:
     """The known modes; these pictures are for data that have them."""
+    refuse_private(data)
     if data.true_modes is None:
         raise ValueError("this picture needs a data set with known modes")
     return data.true_modes

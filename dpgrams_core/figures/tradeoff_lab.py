@@ -85,7 +85,7 @@ def lab_panel(
     """
     words, better, log = measure_words(cells, measure)
     ticks = sorted({_place(cell, layout.x) for cell in cells if math.isfinite(_place(cell, layout.x))})
-    ends = (ticks[0] / 1.2, ticks[-1] * 1.2)
+    ends = (ticks[0] / 1.2, ticks[-1] * 1.2) if ticks else (0.1, 10.0)  # without privacy alone there is no ε to mark
     figure = go.Figure()
     for line in _lines(cells, layout, panel):
         for trace in _traces(line, known, measure, layout, ends, log):

@@ -127,7 +127,7 @@ def lab_table(known: Known) -> pd.DataFrame:
             row: dict[str, Any] = {"method": cell_title(cell), "n": cell.n, "epsilon": cell.epsilon}
             for measure in found.scores:
                 row[measure], row[f"{measure}_se"] = mean_and_error(found, measure)
-            more = {"runs": len(found.seconds), "failures": len(found.failures), "status": found.status}
+            more = {"runs": len(found.seconds), "failures": len(found.failures), "status": found.words}
             rows.append(row | more | {"error": found.failures[0] if found.failures else ""})
     return pd.DataFrame(rows)
 

@@ -96,7 +96,7 @@ def _cost(found: CellResult, baseline: CellResult | None, measure: str) -> Cost:
             ratio_se = _standard_error(rest)
     return Cost(
         title=cell_title(found.cell),
-        status=found.status,
+        status=found.words,
         value=fmean(values),
         value_se=_standard_error(values),
         plain_title="" if baseline is None else cell_title(baseline.cell),

@@ -142,7 +142,7 @@ def run(method: str, data: Dataset, *, seed: int | None = None, **options: Any) 
         return read_off(_drawn(chosen, data, spec), data.box)
     number = fresh_seed() if seed is None else whole("seed", seed, 0)
     release = chosen.function(data, spec, SimulationNoise(number))
-    return replace(release, seed=number)
+    return replace(release, seed=number, guarantee=data.qualified(release.guarantee, spec))
 
 
 def draw(method: str, data: Dataset, **options: Any) -> Release:
@@ -189,10 +189,13 @@ def _drawn(chosen: Method, data: Dataset, spec: Any) -> Release:
     for doubt in doubts:
         warnings.warn(doubt, PrivacyLeakWarning, stacklevel=3)
     release = (chosen.bare or chosen.function)(chosen.admitted(data), spec, noise)
-    status = release.guarantee.status
-    if status != "proven" and not doubts:
-        warnings.warn(f"The guarantee of this release is “{status}”, not proven.", PrivacyLeakWarning, stacklevel=3)
-    return replace(release, door=noise.door, seed=None, _diagnostics=None)
+    guarantee = data.qualified(release.guarantee, spec)
+    if guarantee.words != "proven" and not doubts:
+        doubt = f"The guarantee of this release is “{guarantee.words}”, and not proven without a condition."
+        if guarantee.status != "proven":
+            doubt = f"The guarantee of this release is “{guarantee.status}”, not proven."
+        warnings.warn(doubt, PrivacyLeakWarning, stacklevel=3)
+    return replace(release, door=noise.door, seed=None, guarantee=guarantee, _diagnostics=None)
 
 
 def _doubts(spec: Any) -> list[str]:

@@ -13,7 +13,8 @@ from dpgrams_core.density import density_and_gradient
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.merging import group_means, merge, radius_groups, weighted_ward_groups
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.progress import checkpoint
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.specs import MeanShiftSpec
 
 Array = np.ndarray
@@ -66,6 +67,7 @@ def _surface(points: Array, h: float) -> _Surface | None:
     axes = [low[j] + spacing * np.arange(counts[j]) for j in range(2)]
     rows = max(1, 4_000_000 // int(counts.sum()))
     for start in range(0, len(points), rows):
+        checkpoint()
         records = points[start : start + rows]
         offsets = [records[None, :, j] - axes[j][:, None] for j in range(2)]
         first, second = (np.exp(-0.5 * (offset / h) ** 2) for offset in offsets)
@@ -85,6 +87,7 @@ def _climb(points: Array, h: float, starts: Array, surface: _Surface | None, tol
     x = starts.copy()
     active = np.arange(len(x))
     for _ in range(5_000):
+        checkpoint()
         step = surface.shift(x[active]) if surface is not None else _exact_shift(points, h, x[active])
         x[active] += step
         active = active[np.linalg.norm(step, axis=1) > tolerance * h]
@@ -100,6 +103,7 @@ def _polish(points: Array, h: float, x: Array) -> Array:
     Jacobian below 1, a strict mode) and the step is short, so it cannot leave the mode's basin.
     """
     for _ in range(10_000):
+        checkpoint()
         away = points - x
         weights = np.exp(-0.5 * (away * away).sum(axis=1) / h**2)
         weights /= weights.sum()
@@ -137,6 +141,7 @@ def fast_mean_shift(points: Array, h: float, starts: Array) -> tuple[Array, Arra
 
 def mean_shift(data: Dataset, spec: MeanShiftSpec, noise: Noise) -> Release:
     """Mean shift from every data point, merged; no privacy at all."""
+    refuse_private(data)
     facts = BandwidthFacts(
         n=data.n, d=data.dimension, box=data.box, epsilon=math.inf, beta=spec.beta, points=data.points
     )

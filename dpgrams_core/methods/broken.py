@@ -17,7 +17,7 @@ from dpgrams_core.methods import Method
 from dpgrams_core.methods.dap import candidate_set, draw_anchors, public_grid
 from dpgrams_core.methods.dp_grams import Plan, ascend, plan
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Guarantee, Release
+from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs import DPGramsSpec
 
 Array = np.ndarray
@@ -30,6 +30,7 @@ def broken_data_starts(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Releas
 
     A start tells where a record is: a record in an empty place is seen whenever it is drawn.
     """
+    refuse_private(data)
     chosen = _experiments_plan(data, spec)
     count = math.ceil(STARTS_PER_RECORD * data.n) if spec.n_starts is None else min(spec.n_starts, data.n)
     rows = data.points[noise.batch(data.n, count)]
@@ -47,6 +48,7 @@ def broken_sum(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Release:
     The noise is calibrated to 2 C / m, but one record moves a sum of m contributions m times as far
     as it moves their mean.
     """
+    refuse_private(data)
     chosen = _experiments_plan(data, spec)
     if spec.candidates is None:
         candidates = public_grid(data.box, chosen.init_bandwidth)

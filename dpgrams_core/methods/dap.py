@@ -12,6 +12,7 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.events import ExponentialDraws
 from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.privacy.rounding import draw_epsilon
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 MAX_CANDIDATES = 200_000
@@ -136,6 +137,7 @@ def draw_anchors(
     open_ = np.ones(len(candidates), dtype=bool)
     chosen = []
     for _ in range(draws):
+        checkpoint()
         if not open_.any():
             open_[:] = True
         pick = noise.gumbel_argmax(np.where(open_, log_weights, -math.inf))

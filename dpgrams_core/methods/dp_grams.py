@@ -17,7 +17,8 @@ from dpgrams_core.methods.linear_rounds import ascend_linear, clip_and_floor
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.events import Event, GaussianRounds, SubsampledGaussianRounds
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.progress import checkpoint
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.specs import DPGramsSpec
 
 Array = np.ndarray
@@ -52,6 +53,7 @@ def ascend(
     x = starts
     path, clipped = [x], []
     for _ in range(n_steps):
+        checkpoint()
         batch = points[noise.batch(len(points), batch_size)]
         exact, share = score(batch, x)
         correlation = np.exp(-cdist(x, x) / h)
@@ -78,6 +80,7 @@ def dp_grams(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Release:
     -----
     Cost O(n_starts * (batch_size * n_steps * d + grid)) time.
     """
+    refuse_private(data, noise.door)
     chosen = plan(spec, data)
     h = chosen.bandwidth.value
     if spec.candidates is None:

@@ -14,7 +14,7 @@ import numpy as np
 from dpgrams_core.fourier import public_points
 from dpgrams_core.methods.dp_grams import dp_grams
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 from dpgrams_core.specs import DPGramsSpec
 from dpgrams_core.specs_clusters import DPGramsCSpec
 
@@ -37,6 +37,7 @@ def public_candidates(data: Dataset, wish: Candidates) -> Candidates:
 
 def dp_grams_c(data: Dataset, spec: DPGramsCSpec, noise: Noise) -> Release:
     """Run DP-GRAMS from public candidates and merge its end points to cluster centres."""
+    refuse_private(data, noise.door)
     shared = {item.name: getattr(spec, item.name) for item in fields(DPGramsSpec) if item.name != "n_modes"}
     shared["candidates"] = public_candidates(data, spec.candidates)
     release = dp_grams(data, DPGramsSpec(**shared, n_modes=spec.n_clusters), noise)
@@ -45,5 +46,4 @@ def dp_grams_c(data: Dataset, spec: DPGramsCSpec, noise: Noise) -> Release:
         release,
         method="dp_grams_c",
         spec=replace(spec, **{**filled, "candidates": spec.candidates}),
-        guarantee=replace(release.guarantee, caveats=(*release.guarantee.caveats, *data.representation_caveats)),
     )

@@ -39,7 +39,8 @@ from dpgrams_core.methods.linear_rounds import block_sums, clip_and_floor, densi
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.events import Event, GaussianRounds, SubsampledGaussianRounds
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.progress import checkpoint
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.specs_regression import DPPMSSpec
 
 Array = np.ndarray
@@ -66,6 +67,7 @@ def clipped_shift(batch: Array, at: Array, h: float, clip: float) -> tuple[Array
     shift, cut = np.zeros(len(at)), 0
     rows = max(1, _PAIRS // len(batch))
     for start in range(0, len(at), rows):
+        checkpoint()
         part = slice(start, start + rows)
         distance = batch[None, :, 1] - at[part, None, 1]
         weights = np.exp(-0.5 * ((batch[None, :, 0] - at[part, None, 0]) ** 2 + distance**2) / h**2)
@@ -130,6 +132,7 @@ def ascend(chosen: Plan, starts: Array, noise: Noise) -> tuple[Array, float, Arr
     at, path, clipped = starts, [starts], []
     height: Array | None = None
     for _ in range(chosen.n_steps):
+        checkpoint()
         batch = chosen.points[noise.batch(len(chosen.points), chosen.batch_size)]
         shift, share, height = noisy_shift(chosen, batch, at, noise)
         at = np.stack([at[:, 0], at[:, 1] + chosen.spec.step_size * shift], axis=1)
@@ -159,6 +162,7 @@ def dp_pms(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
     -----
     Cost O(k (batch_size n_steps + n candidates)) time, and k^3 n_steps for the correlated noise.
     """
+    refuse_private(data, noise.door)
     chosen = plan(spec, data)
     refuse_a_grid_beside_the_data(chosen, data)
     events = (chosen.windows.event(chosen.epsilon_init), rounds_event(chosen))

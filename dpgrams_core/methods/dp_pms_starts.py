@@ -23,6 +23,7 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.events import ExponentialDraws
 from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.privacy.rounding import draw_epsilon
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 
@@ -108,6 +109,7 @@ def window_counts(responses: Array, windows: Windows, grid: Array, radius: float
     """
     counts = np.zeros((len(windows.members), len(grid)), dtype=int)
     for row, members in enumerate(windows.members):
+        checkpoint()
         for part in np.array_split(responses[members], len(members) // 10_000 + 1):
             counts[row] += (np.abs(part[:, None] - grid) <= radius).sum(axis=0)
     return counts

@@ -41,7 +41,7 @@ from dpgrams_core.methods.released import outside_box, proven_release, sized
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.specs import FunctionalSpec
 from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients, surface_sensitivity
@@ -133,6 +133,7 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
     -----
     Cost O(n g d) for g nodes a side, one pass over the records.
     """
+    refuse_private(data, noise.door)
     bandwidth = choose_release_bandwidth(spec, data)
     if data.dimension > GRID_DIMENSIONS:
         return release_sketch(data, spec, noise, bandwidth)

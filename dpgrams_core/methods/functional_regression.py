@@ -17,7 +17,7 @@ from dpgrams_core.errors import DataError
 from dpgrams_core.methods.functional import release_surface
 from dpgrams_core.methods.released import sized
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Dataset, Release, refuse_private
 from dpgrams_core.ridges import trace_ridges
 from dpgrams_core.specs import FunctionalRegressionSpec, FunctionalSpec
 from dpgrams_core.surfaces import ReleasedSurface
@@ -39,6 +39,7 @@ def from_unit(points: Array, box: Array) -> Array:
 
 def release_joint(data: Dataset, spec: FunctionalRegressionSpec, noise: Noise) -> Release:
     """The part that reads the records: the noisy kernel sum over the unit square, no branch read off it yet."""
+    refuse_private(data, noise.door)
     if data.n < LEAST_RECORDS:
         raise DataError(f"The data have {data.n} records; modal regression needs at least {LEAST_RECORDS}.")
     scaled = replace(data, points=to_unit(data.points, data.box), box=UNIT_SQUARE)

@@ -42,7 +42,8 @@ from dpgrams_core.methods.released import outside_box, proven_release
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Release
+from dpgrams_core.progress import checkpoint
+from dpgrams_core.results import Dataset, Diagnostics, Release, refuse_private
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.specs import FunctionalSpec
 
@@ -89,6 +90,7 @@ def release_sketch(data: Dataset, spec: FunctionalSpec, noise: Noise, bandwidth:
     -----
     Cost O(n b) for the b = 32 blocks of 32 vertices at most, one pass over the records.
     """
+    refuse_private(data, noise.door)
     h = bandwidth.value
     check_resolution(data.box, h)
     multiplier = gaussian_multiplier(spec.epsilon, spec.delta)
@@ -173,6 +175,7 @@ def find_sketch_bumps(sketch: ReleasedSketch, count: int | None, reference: floa
     threshold = -np.inf if count is not None else noise_ceiling(sketch.box, sketch.bandwidth)
     bumps = SketchBumps(np.empty((0, sketch.dimension)), np.empty(0), np.empty(0))
     for number in range(1, (MOST if count is None else count) + 1):
+        checkpoint()
         height, place = search.best(bumps, apart=count is not None)
         if not height > threshold:
             break
@@ -181,6 +184,7 @@ def find_sketch_bumps(sketch: ReleasedSketch, count: int | None, reference: floa
         bumps = _with_masses(sketch, centres, spreads, share)
         bumps = _refined(sketch, bumps, reference, share)
     for _ in range(SWEEPS if len(bumps.centres) else 0):
+        checkpoint()
         bumps = _refined(sketch, bumps, reference, sketch.n / len(bumps.centres))
     return bumps, search.significance(bumps)
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpgrams_core.errors import SpecError
 from dpgrams_core.methods.released import outside_box
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release
+from dpgrams_core.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.specs_clusters import DPKMeansSpec, KMeansSpec
 
 Array = np.ndarray
@@ -24,6 +24,7 @@ MAX_ROUNDS, MIN_ROUNDS = 7, 2
 
 def kmeans(data: Dataset, spec: KMeansSpec, noise: Noise) -> Release:
     """k-means by scikit-learn (Lloyd, k-means++, the best of ``n_init`` seeded starts); no privacy at all."""
+    refuse_private(data)
     from sklearn.cluster import KMeans  # here, since it takes a second to load
 
     count = known_clusters(data, spec.n_clusters)
@@ -103,6 +104,7 @@ def dp_kmeans(data: Dataset, spec: DPKMeansSpec, noise: Noise) -> Release:
     middle of the box: the library prices a sum by the width of its bounds, and a record may add more than that to a
     sum when the bounds are far from 0.
     """
+    refuse_private(data, noise.door)
     count = known_clusters(data, spec.n_clusters)
     budget = library_budget(spec.epsilon, clusters=count, n=data.n, d=data.dimension)
     model_class, accountant = _diffprivlib()
@@ -120,7 +122,7 @@ def dp_kmeans(data: Dataset, spec: DPKMeansSpec, noise: Noise) -> Release:
         modes=centres,
         spec=replace(spec, n_clusters=count),
         events=(),
-        guarantee=_library_guarantee(spec.epsilon, budget, data),
+        guarantee=_library_guarantee(spec.epsilon, budget),
         door=noise.door,
         _diagnostics=Diagnostics(outside_box=outside_box(data)),
     )
@@ -136,7 +138,7 @@ def known_clusters(data: Dataset, wish: int | None) -> int:
     return count
 
 
-def _library_guarantee(epsilon: float, budget: LibraryBudget, data: Dataset) -> Guarantee:
+def _library_guarantee(epsilon: float, budget: LibraryBudget) -> Guarantee:
     return Guarantee(
         epsilon=epsilon,
         delta=0.0,
@@ -151,7 +153,6 @@ def _library_guarantee(epsilon: float, budget: LibraryBudget, data: Dataset) -> 
             f"one record is added or removed (the library swaps two shares of ε), and at most "
             f"{budget.replace_one:.3g} when one is replaced, as all other methods here count it.",
             "Its noise is drawn in floating point, which no proof covers.",
-            *data.representation_caveats,
         ),
     )
 

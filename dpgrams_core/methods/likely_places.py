@@ -21,6 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from dpgrams_core.fourier import error_scale, noise_ceiling, public_points
 from dpgrams_core.methods.functional_sketch import climb
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface
 
@@ -98,6 +99,7 @@ def likeliest_shares(
     log_prior = np.log(prior)
     mean, ahead, weight = prior, log_prior, 1.0
     for _ in range(steps):
+        checkpoint()
         between = (1 - weight) * mean + weight * np.exp(ahead)
         slope = strength * (values - times_kernel(between))
         pull = weight * curvature

@@ -22,6 +22,7 @@ import numpy as np
 
 from dpgrams_core.privacy.noise import Noise
 from dpgrams_core.privacy.rounding import SMALLEST_EIGENVALUE, UNIT, running_sum, whitening_error, with_rounding
+from dpgrams_core.progress import checkpoint
 
 Array = np.ndarray
 
@@ -144,6 +145,7 @@ def ascend_linear(
     x, d = starts, starts.shape[1]
     path, clipped = [x], []
     for _ in range(n_steps):
+        checkpoint()
         batch = points[noise.batch(len(points), batch_size)]
         sums = noise.covered_gaussian(block_sums(batch, x, h), joint_covariance(x, h), process_noise)
         score, share = clip_and_floor(*densities(sums, d, h, batch_size), clip, floor)

@@ -9,7 +9,7 @@ import numpy as np
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.methods.pms import usable_records
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Guarantee, Release
+from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs_baselines import LowessSpec
 
 EXACT_UP_TO = 2_000  # beyond it, lines are fitted at places a thousandth of the range apart and joined between
@@ -17,6 +17,7 @@ EXACT_UP_TO = 2_000  # beyond it, lines are fitted at places a thousandth of the
 
 def lowess(data: Dataset, spec: LowessSpec, noise: Noise) -> Release:
     """LOWESS by statsmodels: curve rows (X_i, smoothed response), sorted by x."""
+    refuse_private(data)
     # Imported here since it takes a second to load, which nobody else should wait for.
     from statsmodels.nonparametric.smoothers_lowess import lowess as smooth  # type: ignore[import-untyped]
 

@@ -12,7 +12,8 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.merging import group_means, merge, radius_groups, weighted_ward_groups
 from dpgrams_core.methods.baselines import fast_mean_shift
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Guarantee, Release
+from dpgrams_core.progress import checkpoint
+from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs_clusters import MeanShiftCSpec
 
 Array = np.ndarray
@@ -61,6 +62,7 @@ def bounded_climb(points: Array, h: float, starts: Array, most_steps: int = MOST
     at = ((starts - middle) / h).astype(kind)
     moving = np.arange(len(at))
     for _ in range(most_steps):
+        checkpoint()
         here = at[moving]
         sums = np.zeros((len(here), with_one.shape[1]), dtype=kind)
         own = np.square(here).sum(axis=1)[:, None] / 2
@@ -86,6 +88,7 @@ def mean_shift_c(data: Dataset, spec: MeanShiftCSpec, noise: Noise) -> Release:
     Up to 5,000 records it starts from every record and goes to the limit.  For more it is bounded: from a part of
     the records, drawn by the seed, for at most 100 steps, and the result says so.
     """
+    refuse_private(data)
     if spec.n_clusters is not None and spec.n_clusters > data.n:
         raise SpecError("n_clusters", spec.n_clusters, f"there are only {data.n} records")
     bandwidth = _bandwidth(data, spec)

@@ -10,7 +10,8 @@ import numpy as np
 from dpgrams_core.bandwidths import BandwidthFacts, choose_bandwidth
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.privacy.noise import Noise
-from dpgrams_core.results import Dataset, Guarantee, Release
+from dpgrams_core.progress import checkpoint
+from dpgrams_core.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.specs_baselines import PMSSpec
 
 Array = np.ndarray
@@ -72,6 +73,7 @@ def fast_partial_mean_shift(x: Array, y: Array, h_x: float, h_y: float, starts: 
     ends = np.empty(len(starts))
     rows = max(1, CHUNK // max(len(x), PIECES * len(nodes)))
     for first in range(0, len(starts), rows):
+        checkpoint()
         chosen = starts[first : first + rows]
         weights = np.exp(-0.5 * ((x[None, :] - x[chosen, None]) / h_x) ** 2)
         total, one, two = np.split(weights @ sums, 3, axis=1)
@@ -89,9 +91,11 @@ def partial_mean_shift_steps(x: Array, y: Array, h_x: float, h_y: float, starts:
     ends = y[starts].astype(float)
     rows = max(1, CHUNK // len(x))
     for first in range(0, len(starts), rows):
+        checkpoint()
         weights = np.exp(-0.5 * ((x[None, :] - x[starts[first : first + rows], None]) / h_x) ** 2)
         at = ends[first : first + rows]  # a view: the steps below are written through
         for _ in range(n_steps):
+            checkpoint()
             at += _shift_and_slope(weights, y, h_y, at)[0]
     return ends
 
@@ -141,6 +145,7 @@ def _first_fixed_point(weights: Array, y: Array, h_y: float, start: Array, nodes
     at = np.clip(np.where(up, places[upper], places[lower]), low, high)
     active = np.arange(len(at))
     for _ in range(MAX_POLISH):
+        checkpoint()
         now = at[active]
         change, slope = _shift_and_slope(weights[active], y, h_y, now)
         low[active] = np.where(change > 0, now, low[active])
@@ -159,6 +164,7 @@ def _first_fixed_point(weights: Array, y: Array, h_y: float, start: Array, nodes
 
 def usable_records(data: Dataset) -> tuple[Array, Array]:
     """Predictors and responses of regression data, sorted by predictor, or a DataError that says what is wrong."""
+    refuse_private(data)
     x, y = data.x, data.y
     if data.n < MIN_RECORDS:
         raise DataError(f"A regression needs at least {MIN_RECORDS} records, and there are {data.n}.")
@@ -187,6 +193,7 @@ def _bandwidth(data: Dataset, spec: PMSSpec) -> float:
 
 def pms(data: Dataset, spec: PMSSpec, noise: Noise) -> Release:
     """Partial mean shift from every record: curve rows (X_i, end point of record i), sorted by x; no privacy at all."""
+    refuse_private(data)
     x, y = usable_records(data)
     if data.n > MAX_RECORDS:
         raise DataError(f"Partial mean shift looks at all pairs of records and takes at most {MAX_RECORDS} of them.")

@@ -32,6 +32,7 @@ from dpgrams_core.errors import SpecError
 from dpgrams_core.privacy.calibration import exact_epsilon, gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease, GaussianRounds
 from dpgrams_core.privacy.subsampling import subsampled_gaussian_epsilon
+from dpgrams_core.progress import checkpoint
 
 PricedEvent = GaussianRelease | GaussianRounds
 _LEAST_SAMPLED_MULTIPLIER = 0.05  # below it sampling gains nothing worth its computation
@@ -94,6 +95,7 @@ def rounds_multiplier(epsilon: float, delta: float, n: int, batch_size: int, rou
         return full
 
     def excess(log_multiplier: float) -> float:
+        checkpoint()
         return _rounds_epsilon(math.exp(log_multiplier), share, rounds, delta) - epsilon
 
     high, low = full, full / 2
@@ -206,4 +208,8 @@ def quotes(event: PricedEvent, delta: float) -> dict[str, Quote]:
     rounds = as_rounds(event)
     if rounds.rounds == 0:
         return {name: Quote(0.0, "nothing was released") for name in ACCOUNTANTS}
-    return {name: accountant(rounds, delta) for name, accountant in ACCOUNTANTS.items()}
+    found = {}
+    for name, accountant in ACCOUNTANTS.items():
+        checkpoint()
+        found[name] = accountant(rounds, delta)
+    return found

@@ -7,21 +7,32 @@ only when the data, the journal and the removal of the journal are on the disk. 
 durable, but leaves recent charges in a second file, which gets lost when someone copies or moves the ledger.)  Charges
 are never deleted or changed: triggers in the file refuse it.  A charge whose draw was cut short still counts.
 
+Every row is sealed in a chain of keyed hashes (ledger_chain.py), and a high-water mark apart from the ledger says how
+far that has come (ledger_mark.py): a file that was changed by another hand, or put back from a backup, is refused.  The
+whole file is verified when a process opens it first and whenever it is not as that process left it.  The way out of a
+refusal is the command ``ledger`` (ledger_restore.py), which can only lower what is left.
+
 What was released may be kept beside its charge (kept_releases.py): paid for and public, so that it need not be paid for
-again.  It is found by the account, that is, by whoever holds the same data.
+again.  It is found by whoever holds exactly the same data, to the last digit and with the names of the columns.
+
+Two tables that agree to seven digits share an account.  A table that overlaps another one (overlap.py) has an account
+of its own, which is linked to the other's when it is opened: their charges count together from then on.
 
 A data set has the cap that it was opened with; where the ledger itself is opened with a lower one, that counts
-(ledger_caps.py).  Losing one of the ledger's two files never refills a budget (ledger_file.py).
+(ledger_caps.py).  Losing one of the ledger's files never refills a budget (ledger_file.py).
 """
 
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import hmac
 import io
+import operator
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -29,26 +40,66 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpgrams_core.checks import asked_epsilon, between, finite, positive
+from dpgrams_core.content import Identity
 from dpgrams_core.errors import BudgetError
+from dpgrams_core.overlap import Alike, KeyedTraces
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.composition import Spent, Totals, compose, events_from_json, events_to_json
 from dpgrams_core.privacy.events import Event
-from dpgrams_core.privacy.ledger_caps import Ceiling, cap_and_spent, left_of, refuse_beyond
-from dpgrams_core.privacy.ledger_file import mark_key, read_or_make_key, set_up
+from dpgrams_core.privacy.ledger_caps import CLOSED, Ceiling, cap_and_spent, group_of, is_closed, left_of, refuse_beyond
+from dpgrams_core.privacy.ledger_chain import KINDS, chain_end, chain_key, entries, insert_row, is_row, last_rows
+from dpgrams_core.privacy.ledger_file import (
+    VERSION,
+    check_file,
+    is_sealed,
+    own_only,
+    read_or_make_key,
+    refuse_other,
+    seal_key,
+    seal_of,
+    set_up,
+    version_of,
+)
+from dpgrams_core.privacy.ledger_mark import BUSY, PLACE, HighWater, LedgerBusyError, Reached, marks_folder
+from dpgrams_core.privacy.ledger_restore import back_up
 from dpgrams_core.tables import safe_text
 
 BLIND_SPOT = (
-    "The ledger knows a table by its numbers, in any order of rows and columns. It cannot see that another file holds "
-    "the same people: a changed, added or removed row or column is a new data set to it, and so is another ledger."
+    "The ledger knows a table by its numbers, in any order of rows and columns. It notices one that shares many rows "
+    "or a column with an earlier one, also shifted or scaled: their charges count together. It cannot see that another "
+    "file holds the same people where most numbers were changed, such as rounded or mixed with noise and then put in "
+    "another order, where all columns hold a few codes and rows were left out, or where it has other columns of them; "
+    "and it knows nothing of another ledger."
 )
-# What it gives away instead: whoever may open files beside a ledger can try a guess of *all* records and see whether
-# its budget was touched, which no noise hides.  So a ledger serves those who may see the data, and a public
-# demonstration takes no uploads.
+# What it gives away instead: whoever may open files beside a ledger can try a guess of a column and see whether a
+# budget was touched, which no noise hides.  So a ledger serves those who may see the data, and a public demonstration
+# takes no uploads.
 GUESSES = (
-    "Whoever may open files here can see whether one with exactly the same numbers was opened before. So let only "
-    "those in who may see the data; a public demonstration takes no uploads."
+    "Whoever may open files here can see whether one with the same numbers, or a good part of a column, was opened "
+    "before. So let only those in who may see the data; a public demonstration takes no uploads."
 )
-WAIT_SECONDS = 60.0
+OF_ANOTHER = "of another file, or from before this was noted"
+TOGETHER = (
+    "The file overlaps another one that was opened here, in many rows or in a column, so their charges count together."
+)
+NO_MARK = (
+    "The ledger's high-water mark is not where it was, so nobody can tell whether this is an older copy of the ledger, "
+    "and nothing is released. Put the mark back (DPGRAMS_LEDGER_MARK is its folder). Where it is lost, the command "
+    "ledger restore opens the ledger again, with no budget left."
+)
+BEHIND = (
+    "The ledger is behind its high-water mark: it is an older copy, or a part of it was lost. Budgets that were spent "
+    "would be there again, so nothing is released. The command ledger restore adds what is missing."
+)
+OTHER = (
+    "The ledger is not the one that its high-water mark was made for, or a copy of it went on for itself. Nothing is "
+    "released. Put back the right file, or let the command ledger restore make it from the mark."
+)
+# For each of three locks in turn (the mark's, the database's, and that of its readers): an answer within five seconds.
+WAIT_SECONDS = 1.5
+_CLOCK_NANOSECONDS = 20_000_000  # a file system's clock ticks every few milliseconds
+# What the files of ledgers looked like when this process last verified or wrote them; nothing of what is in them.
+_VERIFIED: dict[tuple[str, str], tuple[int, ...]] = {}
 _CHARGE_COLUMNS = "id, account, charges.at, description, epsilon, delta, status, events, draws.at IS NOT NULL"
 
 
@@ -77,10 +128,13 @@ class Account:
     left_epsilon: float
     left_delta: float
     totals: Totals
+    others: int = 0  # accounts of other tables whose charges count as well
 
 
 class Ledger:
-    """A ledger in one file, with its key in a second one beside it (``<path>.key``, readable by its owner only).
+    """A ledger in one file, its key in a second one beside it (``<path>.key``), and its high-water mark elsewhere.
+
+    All three are readable by their owner only.
 
     An account is named by a keyed hash (HMAC-SHA256) of the data set's content, so that no guess of the data can be
     checked against the name. What is kept beside a charge is public, as every release is.
@@ -90,12 +144,13 @@ class Ledger:
     path : of the database; both files are made where there are none.
     cap_epsilon, cap_delta : the most that is spent on any data set through this object. A data set that was opened
         with a lower cap keeps it.
+    marks : the folder of its high-water mark, by default that of the settings (DPGRAMS_LEDGER_MARK).
 
     Examples
     --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite3")
+    >>> ledger = Ledger(Path(folder.name) / "ledger.sqlite3", marks=folder.name)
     >>> account = ledger.account_of(b"digest of the content")
     >>> ledger.open_account(account, cap_epsilon=1.0, cap_delta=1e-5)
     >>> charge = ledger.charge(account, (), epsilon=0.75, delta=1e-6, status="nominal", description="an example")
@@ -110,50 +165,136 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, cap_epsilon: float | None = None, cap_delta: float | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cap_epsilon: float | None = None,
+        cap_delta: float | None = None,
+        marks: str | os.PathLike[str] | None = None,
     ) -> None:
         self.path = Path(path).expanduser()
         self.ceiling = Ceiling(epsilon=cap_epsilon, delta=cap_delta)
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._key = read_or_make_key(self.path)
-            with self._transaction() as connection:
-                set_up(connection, self.path, self.account_of(b"the seal of this ledger"))
-            mark_key(self.path)  # the tables are on the disk, and no charge is yet: from now on they must be there
-        except (OSError, sqlite3.Error):
+            self._chain_key, self._seal = chain_key(self._key), seal_of(self._key)
+            self.mark = HighWater(marks_folder() if marks is None else Path(marks).expanduser(), self._key)
+            own_only(self.path)
+            if not self._is_ready():
+                self._make()
+            with self._reading() as connection:  # all of it is verified once in every process
+                behind = self.mark.reached() != Reached(*chain_end(connection), torn=False)
+            if behind:  # a crash came before the mark was written: what is shown from now on must be in it
+                with self._transaction():
+                    pass
+        except (OSError, RuntimeError, sqlite3.Error):  # RuntimeError: there is no home folder
             raise BudgetError(
                 "The ledger could not be opened, so nothing can be released. Check its place (DPGRAMS_LEDGER) and that "
-                "it and its key file may be written."
+                f"of its high-water mark ({PLACE}), and that all of it may be written."
             ) from None
+
+    def _is_ready(self) -> bool:
+        """Whether nothing is left to make or to upgrade; the ledger need not be held for it."""
+        if not is_sealed(self.path):
+            return False
+        with self._database() as connection:
+            return version_of(connection) == VERSION
+
+    def _make(self) -> None:
+        """Tables first, then the high-water mark, then the seal behind the key: a crash between them is no loss."""
+        with self.mark.held(WAIT_SECONDS):
+            with self._database() as connection, _writing(connection):
+                set_up(connection, self.path, self._key, self._seal)
+                found = list(entries(connection))
+            if not is_sealed(self.path) and self.mark.reached() is None:
+                self.mark.write(found)  # no charge was made since the tables were: for that the seal must be there
+            seal_key(self.path)
 
     def account_of(self, content: bytes) -> str:
         """The name of the account of a data set, from the digest of its content."""
         return hmac.new(self._key, content, hashlib.sha256).hexdigest()
 
-    def open_account(self, account: str, *, cap_epsilon: float, cap_delta: float) -> None:
-        """Open an account with its cap, once: where it is open already, the cap that it has stays."""
+    def exact_of(self, identity: Identity) -> str:
+        """The name of exactly this table, to the last digit and with the names of its columns."""
+        return hmac.new(self._key, b"exactly\n" + identity.exact, hashlib.sha256).hexdigest()
+
+    def open_account(
+        self, account: str, *, cap_epsilon: float, cap_delta: float, identity: Identity | None = None
+    ) -> None:
+        """Open an account with its cap, once: where it is open already, the cap that it has stays.
+
+        ``identity`` is what the table is known by. The accounts of tables that it overlaps are linked to it, while the
+        ledger is held: of two that are opened at one moment the later sees the earlier.
+        """
         caps = positive("cap_epsilon", cap_epsilon), between("cap_delta", cap_delta, 0, 1)
+        row = {"account": account, "cap_epsilon": repr(caps[0]), "cap_delta": repr(caps[1]), "opened": _now()}
         with self._transaction() as connection:
-            connection.execute(
-                "INSERT INTO accounts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", (account, *map(repr, caps), _now())
-            )
+            if connection.execute("SELECT 1 FROM accounts WHERE account = ?", (account,)).fetchone() is None:
+                if is_closed(connection):
+                    raise BudgetError(CLOSED)
+                insert_row(connection, self._chain_key, "account", row)
+            if identity is not None:
+                self._note_identity(connection, account, identity)
+
+    def _note_identity(self, connection: sqlite3.Connection, account: str, identity: Identity) -> None:
+        exact = self.exact_of(identity)
+        known = connection.execute("SELECT 1 FROM identities WHERE account = ? AND exact = ?", (account, exact))
+        if known.fetchone() is not None:
+            return
+        group = group_of(connection, [account])
+        for other in self._overlaps(connection, account, identity):
+            if other not in group:
+                insert_row(connection, self._chain_key, "link", {"account": account, "other": other})
+                group = group_of(connection, [account])
+        row = {"account": account, "exact": exact, "traces": self._keyed(identity).text()}
+        insert_row(connection, self._chain_key, "identity", row)
+
+    def _keyed(self, identity: Identity) -> KeyedTraces:
+        return KeyedTraces(identity.traces, hmac.digest(self._key, b"the traces of this ledger", "sha256"))
+
+    def _overlaps(self, connection: sqlite3.Connection, account: str, identity: Identity) -> dict[str, Alike]:
+        """The accounts of other tables that a table overlaps, and in what."""
+        keyed = self._keyed(identity)
+        found: dict[str, Alike] = {}
+        for other, text in connection.execute(
+            "SELECT account, traces FROM identities WHERE account <> ? ORDER BY rowid", (account,)
+        ):
+            if alike := keyed.alike(text):
+                found[other] = found.get(other, Alike()) | alike
+        return found
+
+    def overlap(self, account: str, identity: Identity) -> Alike:
+        """In what a table overlaps others that were opened here, by the names of its own columns."""
+        with self._reading() as connection:
+            found = self._overlaps(connection, account, identity).values()
+        return functools.reduce(operator.or_, found, Alike())
 
     def is_open(self, account: str) -> bool:
         """Whether an account has its cap yet."""
         with self._reading() as connection:
             return connection.execute("SELECT 1 FROM accounts WHERE account = ?", (account,)).fetchone() is not None
 
-    def check_room(self, account: str, *, epsilon: float, delta: float) -> None:
+    def check_room(self, account: str, *, epsilon: float, delta: float, identity: Identity | None = None) -> None:
         """Raise the ``BudgetError`` that a charge would meet now, and charge nothing; another one may come between.
 
-        An account that is not open yet is taken as one that is opened with this ledger's own cap.
+        An account that is not open yet is taken as one that is opened with this ledger's own cap, for the table of
+        this identity.
         """
         with self._reading() as connection:
-            caps, spent = cap_and_spent(connection, account, self.ceiling, opening=True)
-        refuse_beyond(caps, spent, epsilon, delta)
+            joined = [] if identity is None else list(self._overlaps(connection, account, identity))
+            caps, spent = cap_and_spent(connection, account, self.ceiling, opening=True, joined=joined)
+            refuse_beyond(caps, spent, epsilon, delta, _together(group_of(connection, (account, *joined))))
 
     def charge(
-        self, account: str, events: tuple[Event, ...], *, epsilon: float, delta: float, status: str, description: str
+        self,
+        account: str,
+        events: tuple[Event, ...],
+        *,
+        epsilon: float,
+        delta: float,
+        status: str,
+        description: str,
+        identity: Identity | None = None,
     ) -> Charge:
         """Write a charge, or raise a ``BudgetError`` where the cap does not allow it; on return it is on the disk.
 
@@ -164,6 +305,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         epsilon, delta : what is charged; the events must not cost more.
         status : of the guarantee: "proven", "as published" or "nominal".
         description : public words, such as the method and the columns.
+        identity : of the table, to which alone the description and what is kept are shown again.
         """
         epsilon, delta = asked_epsilon("epsilon", epsilon), finite("delta", delta)
         if not 0 <= delta < 1:
@@ -171,21 +313,33 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         if events and price(events, delta or 1e-300).epsilon > epsilon * (1 + 1e-6):
             raise ValueError("the events cost more than what is charged; nothing was charged")
         with self._transaction() as connection:
-            refuse_beyond(*cap_and_spent(connection, account, self.ceiling), epsilon, delta)
-            values = (account, _now(), description, repr(epsilon), repr(delta), status, events_to_json(events))
-            row = connection.execute(
-                "INSERT INTO charges (account, at, description, epsilon, delta, status, events) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                values,
-            )
-            number = row.lastrowid
-            assert number is not None
-        return Charge(number, account, values[1], description, epsilon, delta, status, events, drawn=False)
+            why = _together(group_of(connection, [account]))
+            refuse_beyond(*cap_and_spent(connection, account, self.ceiling), epsilon, delta, why)
+            number, at = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM charges").fetchone()[0], _now()
+            row = {
+                "id": number,
+                "account": account,
+                "at": at,
+                "description": description,
+                "epsilon": repr(epsilon),
+                "delta": repr(delta),
+                "status": status,
+                "events": events_to_json(events),
+            }
+            insert_row(connection, self._chain_key, "charge", row)
+            if identity is not None:
+                owner = {"charge": number, "exact": self.exact_of(identity)}
+                insert_row(connection, self._chain_key, "owner", owner)
+        return Charge(number, account, at, description, epsilon, delta, status, events, drawn=False)
 
     def confirm(self, charge: Charge) -> None:
         """Note that the release of a charge was finished, for the reader of the ledger; no total depends on it."""
         with self._transaction() as connection:
-            connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
+            self._note_draw(connection, charge)
+
+    def _note_draw(self, connection: sqlite3.Connection, charge: Charge) -> None:
+        if connection.execute("SELECT 1 FROM draws WHERE charge = ?", (charge.id,)).fetchone() is None:
+            insert_row(connection, self._chain_key, "draw", {"charge": charge.id, "at": _now()})
 
     def keep(self, charge: Charge, content: bytes, *, instead: bool = False) -> None:
         """Note that a release was finished and keep what came out of it, once; on return it is on the disk.
@@ -193,17 +347,39 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         ``content`` must hold nothing but what may be published (``dpgrams_core.kept_releases.pack_release``).
         ``instead`` puts it in the place of what was kept: the same draw, with what was read off it since.
         """
-        how = "REPLACE" if instead else "IGNORE"
         with self._transaction() as connection:
-            connection.execute("INSERT INTO draws VALUES (?, ?) ON CONFLICT DO NOTHING", (charge.id, _now()))
-            connection.execute(f"INSERT OR {how} INTO kept VALUES (?, ?, ?)", (charge.id, _now(), content))
+            self._note_draw(connection, charge)
+            there = connection.execute("SELECT 1 FROM kept WHERE charge = ?", (charge.id,)).fetchone()
+            if instead or there is None:
+                insert_row(connection, self._chain_key, "kept", {"charge": charge.id, "at": _now(), "content": content})
 
-    def kept(self, account: str) -> list[tuple[Charge, bytes]]:
-        """What was kept for the charges of one account, in their order, and nothing of any other account."""
-        query = "SELECT charge, content FROM kept JOIN charges ON charges.id = kept.charge WHERE account = ?"
+    def kept(self, account: str, identity: Identity | None = None) -> list[tuple[Charge, bytes]]:
+        """What was kept for the charges of exactly one table, in their order, and nothing of any other.
+
+        Without an identity: what was kept before identities were noted, of whatever table that shares the account. What
+        is no longer the content that was kept comes back empty.
+        """
+        query = "SELECT charge, kept.at, content FROM kept JOIN charges ON charges.id = kept.charge WHERE account = ?"
         with self._reading() as connection:
-            found = dict(connection.execute(query, (account,)).fetchall())
-        return [(charge, found[charge.id]) for charge in self.charges(account) if charge.id in found]
+            rows = [dict(zip(KINDS["kept"].columns, row, strict=True)) for row in connection.execute(query, (account,))]
+            sealed = last_rows(connection, "kept") if rows else {}
+            owners = dict(connection.execute("SELECT charge, exact FROM owners").fetchall())
+        found = {
+            row["charge"]: row["content"] if is_row(self._chain_key, row, sealed.get((row["charge"],), "")) else b""
+            for row in rows
+        }
+        exact = None if identity is None else self.exact_of(identity)
+        return [
+            (charge, found[charge.id])
+            for charge in self.charges(account)
+            if charge.id in found and owners.get(charge.id) == exact
+        ]
+
+    def is_shared(self, account: str, identity: Identity) -> bool:
+        """Whether an account has charges of another table as well, one that agrees with this to seven digits."""
+        query = "SELECT 1 FROM owners JOIN charges ON charges.id = owners.charge WHERE account = ? AND exact <> ?"
+        with self._reading() as connection:
+            return connection.execute(query, (account, self.exact_of(identity))).fetchone() is not None
 
     def charges(self, account: str | None = None) -> list[Charge]:
         """All charges of one account, or of all, in the order in which they were made."""
@@ -219,17 +395,53 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         ]
 
     def account(self, account: str) -> Account:
-        """Cap in force, totals and what is left of one account."""
+        """Cap in force, totals and what is left of one account, with all whose charges count as well."""
         with self._reading() as connection:
             caps, spent = cap_and_spent(connection, account, self.ceiling)
+            others = len(group_of(connection, [account])) - 1
         epsilon, delta = left_of(caps, spent)
         return Account(
-            account, float(caps[0]), float(caps[1]), float(epsilon), float(delta), totals=self.totals(account)
+            account,
+            float(caps[0]),
+            float(caps[1]),
+            float(epsilon),
+            float(delta),
+            totals=self.totals(account),
+            others=others,
         )
 
+    def together(self, account: str) -> list[Charge]:
+        """All charges that count against an account, in the order in which they were made."""
+        with self._reading() as connection:
+            group = group_of(connection, [account])
+        return sorted((charge for name in group for charge in self.charges(name)), key=lambda charge: charge.id)
+
     def totals(self, account: str) -> Totals:
-        """The sum of all charges of an account and their tight composition, side by side."""
-        return compose([Spent(row.epsilon, row.delta, row.status, row.events) for row in self.charges(account)])
+        """The sum of all charges that count against an account and their tight composition, side by side."""
+        return compose([Spent(row.epsilon, row.delta, row.status, row.events) for row in self.together(account)])
+
+    def statement(self, account: str, identity: Identity) -> list[dict[str, object]]:
+        """All charges that count against an account, as rows for whoever holds this table.
+
+        Those of exactly this table are told in full. Of any other there are the amounts and nothing else: neither when
+        it was made, nor what it was, which names columns.
+        """
+        with self._reading() as connection:
+            exact = (self.exact_of(identity),)
+            own = {number for (number,) in connection.execute("SELECT charge FROM owners WHERE exact = ?", exact)}
+        return [
+            {
+                "charge": str(row.id) if row.id in own else "",
+                "time": row.at if row.id in own else "",
+                "release": row.description if row.id in own else OF_ANOTHER,
+                "epsilon": row.epsilon,
+                "delta": row.delta,
+                "status": row.status if row.id in own else "",
+                "finished": ("yes" if row.drawn else "no") if row.id in own else "",
+                "events": events_to_json(row.events) if row.id in own else "",
+            }
+            for row in self.together(account)
+        ]
 
     def export(self, account: str | None = None) -> list[dict[str, object]]:
         """The charges as plain rows; accounts are keyed hashes, so no secret is in them."""
@@ -259,40 +471,133 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
             writer.writerow(safe)
         return text.getvalue()
 
+    def back_up(self, target: str | os.PathLike[str]) -> int:
+        """Copy the ledger and its key to another place, as they are at one moment; how many entries the copy holds."""
+        with self._reading() as connection:
+            return back_up(connection, self.path, Path(target).expanduser())
+
     def _connection(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+        place = self.path.absolute().as_uri() + "?mode=rw"  # a file that is gone is not made again, empty
+        connection = sqlite3.connect(place, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """The write lock of the file for the length of a block: committed and synced at its end, undone on an error."""
-        try:
-            with closing(self._connection()) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except BaseException:
-                    connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            raise _unusable(error) from None
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """A connection; what SQLite refuses is said in a sentence."""
         try:
             with closing(self._connection()) as connection:
                 yield connection
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the names in a damaged file may be no text
             raise _unusable(error) from None
 
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """The ledger is verified and held for a block; at its end it is on the disk, or on an error as it was.
 
-def _unusable(error: sqlite3.DatabaseError) -> BudgetError:
-    why = "is busy" if "locked" in str(error) or "busy" in str(error) else "cannot be written or read"
-    return BudgetError(f"The ledger {why}. Nothing was drawn; try again, or check the disk that it is on.")
+        The high-water mark follows the database: what the caller then does, such as drawing, comes after both.
+        """
+        with self._held(), self._database() as connection:
+            with _writing(connection):
+                reached = self._verified(connection, self._reached())
+                yield connection
+                found = list(entries(connection, after=reached))
+            try:
+                self.mark.append(found)
+            except OSError:
+                raise BudgetError(
+                    "The ledger's high-water mark cannot be written, perhaps for want of room on its disk. Nothing was "
+                    f"drawn; what was charged counts. Check its place ({PLACE})."
+                ) from None
+            self._remember()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """The ledger as it is at one moment, verified."""
+        reached = self._reached()  # before the database, which is written first: so it can never seem to be ahead
+        with self._database() as connection:
+            connection.execute("BEGIN")
+            self._verified(connection, reached)
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        try:
+            with self.mark.held(WAIT_SECONDS):
+                yield
+        except OSError:
+            raise _unusable() from None
+
+    def _reached(self) -> Reached | None:
+        try:
+            return self.mark.reached()
+        except OSError:
+            raise _unusable() from None
+
+    def _verified(self, connection: sqlite3.Connection, reached: Reached | None) -> int:
+        """Refuse a ledger that was changed, or that is behind its high-water mark; the number that the mark is at.
+
+        The whole ledger is read where its file is not as this process left it.
+        """
+        refuse_other(connection, self._seal)
+        if _VERIFIED.get(self._place) != _state(self.path):
+            check_file(connection, self._key, self._seal, contents=False)
+            self._remember()
+        if reached is None:
+            raise BudgetError(NO_MARK)
+        there = connection.execute("SELECT mark FROM chain WHERE number = ?", (reached.number,)).fetchone()
+        if there is not None and there[0] != reached.mark:
+            raise BudgetError(OTHER)
+        if there is None or (reached.torn and chain_end(connection)[0] == reached.number):
+            raise BudgetError(BEHIND)
+        return reached.number
+
+    def _remember(self) -> None:
+        """Note what the file looks like, unless it is so young that the clock may not tell the next change from it."""
+        state = _state(self.path)
+        if time.time_ns() - state[0] > _CLOCK_NANOSECONDS:
+            _VERIFIED[self._place] = state
+        else:
+            _VERIFIED.pop(self._place, None)
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        return str(self.path.absolute()), self._seal
+
+
+@contextmanager
+def _writing(connection: sqlite3.Connection) -> Iterator[None]:
+    """The write lock of the database for a block: committed and synced at its end, undone on an error."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # SQLite itself undoes what finds no room on the disk
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes with every change of a file. (It must not be opened: closing it would end SQLite's locks.)"""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
+
+
+def _unusable(error: Exception | None = None) -> BudgetError:
+    if error is not None and ("locked" in str(error) or "busy" in str(error)):
+        return LedgerBusyError(BUSY)
+    return BudgetError(
+        "The ledger cannot be written or read. Nothing was drawn; try again, check the disk that it is on, or ask the "
+        "command ledger verify."
+    )
+
+
+def _together(group: list[str]) -> str:
+    return TOGETHER if len(group) > 1 else ""
 
 
 def _now() -> str:

@@ -64,6 +64,10 @@ class Noise(ABC):
         """``exact`` plus independent N(0, scale^2) on every number of it."""
 
     @abstractmethod
+    def rotated_gaussian(self, exact: Array, basis: Array, scale: float) -> Array:
+        """``exact`` (r,) plus independent N(0, scale^2): coordinates in the orthonormal columns of ``basis`` (k, r)."""
+
+    @abstractmethod
     def batch(self, n: int, size: int) -> Array:
         """``size`` of ``n`` record numbers, uniformly without replacement."""
 
@@ -74,12 +78,13 @@ class Noise(ABC):
     def correlated_gaussian(self, correlation: Array, scale: float, columns: int) -> Array:
         """(k, columns) with independent columns N(0, scale^2 * correlation).
 
-        A symmetric root by eigenvalues, so that coinciding starts (a singular matrix) get
-        identical noise instead of an error.
+        By the symmetric root of the matrix, which coinciding starts (a singular matrix) get identical noise from
+        instead of an error.  It is one matrix, where eigenvectors are not: their signs, and their choice where
+        eigenvalues nearly coincide, are up to the machine's library, and a seed must mean the same everywhere.
         """
         refuse_not_finite(correlation)
         values, vectors = np.linalg.eigh(correlation)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return scale * (root @ self.independent_gaussian(np.zeros((len(correlation), columns)), 1.0))
 
     def covered_gaussian(self, tables: Iterable[Array], covariance: Array, scale: float) -> Array:
@@ -102,7 +107,7 @@ class Noise(ABC):
             return np.asarray((np.atleast_2d(table) @ axes / root).sum(axis=0))
 
         whitened = running_sum(map(whitened_sum, tables))
-        return np.asarray(axes @ (root * self.independent_gaussian(whitened, scale)))
+        return np.asarray(axes @ (root * self.rotated_gaussian(whitened, axes, scale)))
 
 
 class SimulationNoise(Noise):
@@ -127,6 +132,15 @@ class SimulationNoise(Noise):
         """``exact`` plus independent N(0, scale^2) on every number of it."""
         refuse_not_finite(exact)
         return exact + scale * self._rng.standard_normal(exact.shape)
+
+    def rotated_gaussian(self, exact: Array, basis: Array, scale: float) -> Array:
+        """``exact`` plus independent noise that is drawn in the outer coordinates and then written in the basis.
+
+        The law is the same, since the columns are orthonormal; and the same seed gives the same vector, whichever
+        of the possible bases the machine's library has found.
+        """
+        refuse_not_finite(exact)
+        return exact + scale * (basis.T @ self._rng.standard_normal(len(basis)))
 
     def batch(self, n: int, size: int) -> Array:
         """``size`` of ``n`` record numbers, uniformly without replacement."""
@@ -215,6 +229,10 @@ class ReleaseNoise(Noise):
         refuse_not_finite(exact)
         measurement = gaussian_measurement(exact.size, scale)
         return np.array(measurement(np.ravel(exact).tolist()), dtype=float).reshape(exact.shape)
+
+    def rotated_gaussian(self, exact: Array, basis: Array, scale: float) -> Array:  # noqa: ARG002 (any basis will do)
+        """``exact`` plus independent noise on every coordinate; there is no seed that would have to mean the same."""
+        return self.independent_gaussian(exact, scale)
 
     def batch(self, n: int, size: int) -> Array:
         """``size`` of ``n`` record numbers, uniformly without replacement.

@@ -48,6 +48,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from dpgrams_core.progress import checkpoint
+
 Array = np.ndarray
 UNIT = 2.0**-53
 # Eigenvalues below this share of the largest are rounding error: nothing along them may leave.
@@ -93,6 +95,7 @@ def running_sum(parts: Iterable[Array], shape: tuple[int, ...] = ()) -> Array:
     """
     total, lost = np.zeros(shape), np.zeros(shape)
     for part in parts:
+        checkpoint()  # a sum over many records ends when nobody waits for it
         after = total + part
         back = after - total
         lost = lost + ((total - (after - back)) + (part - back))

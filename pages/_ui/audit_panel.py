@@ -14,8 +14,9 @@ from dpgrams_core.errors import DataError
 from dpgrams_core.figures import audits_chart, short, worlds_chart
 from dpgrams_core.figures.audits import CAUGHT
 from dpgrams_core.figures.style import PRIVATE
+from dpgrams_core.progress import time_words
 from dpgrams_core.results import AuditResult
-from pages._ui import exports, frame, show, state
+from pages._ui import exports, frame, show, state, visitors
 from pages._ui.audit_runs import CHOICES, LESSON, OWN, Desk, Record, Wish
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -213,7 +214,14 @@ def _own_places(stored: dict[str, Any]) -> tuple[tuple[float, float], tuple[floa
 def _buttons(mine: Desk, wish: Wish) -> None:
     run, teach, _ = st.columns([1, 2, 2], gap="small")
     wanted: tuple[Wish, ...] = ()
-    if run.button("Run the audit", type="primary", key="audit_run", icon=":material/search:", width="stretch"):
+    if run.button(
+        "Run the audit",
+        type="primary",
+        key="audit_run",
+        icon=":material/search:",
+        width="stretch",
+        help=f"About {time_words(wish.seconds)} of computing. Leaving the page ends it.",
+    ):
         wanted = (wish,)
     if teach.button(
         "Show a class two false claims being caught",
@@ -248,7 +256,8 @@ def _results(repeating: bool) -> None:
         st.caption("No audit yet. A thousand runs in each world take some seconds.")
     # Last, with the screen already complete: the next screen shows what this look finds.
     if mine.drawn:
-        mine.look()
+        with visitors.ends_without_a_visitor():
+            mine.look()
     mine.drawn = True
     if repeating and not mine.busy:
         st.rerun()  # the whole page, so that this part stops repeating itself
@@ -295,7 +304,7 @@ def _pictures(found: list[Record]) -> None:
         show.chart(worlds_chart(results[-1]), "audit_worlds")
     shown = picture.table.assign(
         **{name: picture.table[name].map(short) for name in ("lower bound", "upper end (these tests)")},
-        status=picture.table["status"].map(frame.STATUS_WORDS),
+        status=picture.table["status"].map(frame.status_words),
     )
     st.dataframe(shown, hide_index=True, width="stretch")
     exports.chart_files(picture, "audits", "Claimed ε against what was shown")

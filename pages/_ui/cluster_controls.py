@@ -37,7 +37,7 @@ CURVES = {
     "mnist": ((0.05, 0.1, 0.2, 0.5, 1.0), 1, 1),
     "rnaseq": ((0.5, 1.0, 2.0, 5.0, 10.0), 3, 1),
 }
-LIVE_LIMIT = {"blobs": 5_000, "iris": 150}  # n up to which a curve starts by itself; in more columns it waits
+LIVE_LIMIT = {"blobs": 5_000, "iris": 150}  # n up to which a curve may start by itself; in more columns it waits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ def cluster_controls() -> ClusterSettings:
         new_noise_button()
         with st.expander("More settings", key="more_settings"):
             if method == "dp_grams_c":
-                options |= _more(group)
+                options |= _more(group, DATASETS[dataset].condition)
             seed, data_seed = seeds(group)
     group.switch("curve")
     group._start("clu_measure", "ari", state.one_of_these(list(MEASURES)))
@@ -142,7 +142,7 @@ def cluster_controls() -> ClusterSettings:
 
 def chosen_measure() -> str:
     """Which score the curve shows."""
-    return st.segmented_control(
+    picked = st.segmented_control(
         "Score on the curve",
         list(MEASURES),
         key="clu_measure",
@@ -151,6 +151,7 @@ def chosen_measure() -> str:
         help="ARI and NMI compare clusters with true classes (1: the same); centroid MSE compares centres.",
         persist_state="session",
     )
+    return picked or next(iter(MEASURES))  # no browser sends nothing here, and a visitor may
 
 
 def _release(group: _Group) -> dict[str, Any]:

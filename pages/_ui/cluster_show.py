@@ -17,7 +17,7 @@ from pages._ui.cluster_controls import ClusterSettings
 
 def panel(data: Dataset, entry: Entry, place: str) -> Chart:
     """One method under its name: its ARI, the status of its guarantee, and the picture; returns the picture."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+    with st.container(gap="xxsmall"):  # one under the other: a status with its condition fills the width of a panel
         st.markdown(f"ARI **{entry.scores['ari']:.2f}**", width="content")
         frame.status_badge(entry.release)
     picture = panel_chart(data, entry)

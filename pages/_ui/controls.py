@@ -12,7 +12,9 @@ from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.datasets import datasets_of
 from dpgrams_core.figures.tradeoff import method_title
+from dpgrams_core.guarantees import full_status
 from dpgrams_core.kernels import KERNELS
+from dpgrams_core.methods import UNPROVEN_CALIBRATIONS
 from dpgrams_core.specs import CALIBRATIONS
 from pages._ui import state
 
@@ -26,11 +28,7 @@ CLIPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.
 BATCHES = ("auto", 1, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
 KNOWN = ("unknown", 1, 2, 3, 4, 5, 6, 8, 10)
 SHARES = tuple(range(5, 100, 5))
-CALIBRATION_WORDS = {
-    "experiments": "experiments (nominal)",
-    "theorem": "theorem (as published)",
-    "tight": "tight (proven)",
-}
+CALIBRATION_STATUS = {**UNPROVEN_CALIBRATIONS, "tight": "proven"}
 LARGEST_SEED = 2**31 - 1
 PRIVATE_METHODS = [name for name, method in METHODS.items() if method.kind == "modes" and method.private]
 NOTHING = "nothing"
@@ -255,14 +253,23 @@ def _bandwidth(group: _Group) -> dict[str, Any]:
     return {"bandwidth": rule, "bandwidth_scale": factor}
 
 
-def _more(group: _Group) -> dict[str, Any]:
+def calibration_words(name: str, condition: str | None = None) -> str:
+    """A calibration with the status that it has, on data whose guarantees rest on a condition with that.
+
+    >>> calibration_words("tight"), calibration_words("tight", "given the representation")
+    ('tight (proven)', 'tight (proven, given the representation)')
+    """
+    return f"{name} ({full_status(CALIBRATION_STATUS[name], condition)})"
+
+
+def _more(group: _Group, condition: str | None = None) -> dict[str, Any]:
     """The folded settings of DP-GRAMS; an empty box means the default."""
     calibration = group.choice(
         "Calibration",
         "calibration",
         list(CALIBRATIONS),
         "Which noise is added, and so which guarantee the result has.",
-        CALIBRATION_WORDS.__getitem__,
+        lambda name: calibration_words(name, condition),
     )
     kernel = group.choice(
         "Kernel",

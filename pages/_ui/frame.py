@@ -10,19 +10,15 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from dpgrams_core.figures import short
-from dpgrams_core.guarantees import NEIGHBOURS
+from dpgrams_core.guarantees import NEIGHBOURS, Guarantee, bare_status
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.results import Release
 from pages._ui import state
 
 ASSETS = Path(__file__).parents[2] / "assets"
 STATUS_COLOURS = {"proven": "green", "as published": "blue", "nominal": "orange", "none": "red"}
-STATUS_WORDS = {
-    "proven": "proven",
-    "as published": "as published: proof has a gap",
-    "nominal": "nominal: not a proof",
-    "none": "no privacy",
-}
+CONDITIONAL = "blue"  # green is for a proof without an if
+_MEANINGS = {"proven": "", "as published": ": proof has a gap", "nominal": ": not a proof"}
 
 
 def open_page(question: str, script: str) -> None:
@@ -67,10 +63,29 @@ def answer(text: str) -> str:
     return text
 
 
+def status_words(words: str) -> str:
+    """A status with its condition (``Guarantee.words``) and what it means.
+
+    >>> status_words("proven, given the representation"), status_words("nominal"), status_words("none")
+    ('proven, given the representation', 'nominal: not a proof', 'no privacy')
+    """
+    return "no privacy" if words == "none" else words + _MEANINGS[bare_status(words)]
+
+
+def status_colour(words: str) -> str:
+    """The colour of a status with its condition."""
+    status = bare_status(words)
+    return STATUS_COLOURS[status] if status in (words, "as published") else CONDITIONAL
+
+
+def badge(guarantee: Guarantee) -> None:
+    """The status of a guarantee with its condition, in words and colour."""
+    st.badge(status_words(guarantee.words), color=status_colour(guarantee.words))
+
+
 def status_badge(release: Release) -> None:
-    """The status of a guarantee, in words and colour."""
-    status = release.guarantee.status
-    st.badge(STATUS_WORDS[status], color=STATUS_COLOURS[status])
+    """The same of a result."""
+    badge(release.guarantee)
 
 
 def method_heading(title: str, release: Release) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from dpgrams_core.comparison import Row
 from dpgrams_core.figures import Chart, short
+from dpgrams_core.guarantees import GIVEN_REPRESENTATION, full_status
 from dpgrams_core.privacy.meaning import MARGIN, PRIORS, Belief, belief, odds_factor, one_in, percent, tiny
 from dpgrams_core.sweeps import CellResult
 from pages._ui import exports, frame, show
@@ -70,16 +71,16 @@ def _belief_table(epsilon: float, delta: float) -> pd.DataFrame:
 
 def holds_for(rows: Sequence[Row]) -> str:
     """For which of the methods the answer is more than a claim."""
-    by_status = {
-        status: [row.candidate.title for row in rows if row.guarantee.status == status] for status in frame.STATUS_WORDS
-    }
     parts = [
         ("proven", "Proven for: {}."),
+        (full_status("proven", GIVEN_REPRESENTATION), f"Proven, {GIVEN_REPRESENTATION}, for: {{}}."),
         ("as published", "Stated, but with a gap in the proof: {}."),
+        (full_status("as published", GIVEN_REPRESENTATION), f"Stated, {GIVEN_REPRESENTATION}, with a gap: {{}}."),
         ("nominal", "Not proven for: {}."),
         ("none", "Without any limit: {}."),
     ]
-    return " ".join(words.format("; ".join(by_status[status])) for status, words in parts if by_status[status])
+    found = [(text, [row.candidate.title for row in rows if row.guarantee.words == words]) for words, text in parts]
+    return " ".join(text.format("; ".join(titles)) for text, titles in found if titles)
 
 
 def methods_table(rows: Sequence[Row], measured: Mapping[str, CellResult]) -> str:
@@ -95,7 +96,7 @@ def methods_table(rows: Sequence[Row], measured: Mapping[str, CellResult]) -> st
 
 def _method_row(row: Row, result: CellResult | None, heads: Sequence[str]) -> str:
     guarantee, ratio = row.guarantee, row.ratio
-    words, colour = frame.STATUS_WORDS[guarantee.status], frame.STATUS_COLOURS[guarantee.status]
+    words, colour = frame.status_words(guarantee.words), frame.status_colour(guarantee.words)
     cells = (
         (f"{CLAIMS[guarantee.status]}ε = {short(guarantee.epsilon)}", _delta_words(row)),
         ("none" if row.noise is None else short(row.noise), ""),

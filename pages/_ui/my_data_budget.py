@@ -9,17 +9,19 @@ import numpy as np
 import streamlit as st
 
 from dpgrams_core import METHODS, Dataset, run
+from dpgrams_core.costs import run_seconds
 from dpgrams_core.datasets.examples import STAND_IN_GROUPS, stand_in, wave
 from dpgrams_core.datasets.twins import MAX_N, twin
 from dpgrams_core.errors import BudgetError, DataError, SpecError
 from dpgrams_core.figures import short
 from dpgrams_core.privacy.composition import exact_amount
 from dpgrams_core.privacy.ledger import Account, Ledger
+from dpgrams_core.progress import time_words
 from dpgrams_core.readings import agreement, released_clusters
 from dpgrams_core.releasing import Quote, quote, refuse_unproven
-from pages._ui import state
+from pages._ui import show, state
 from pages._ui.controls import DELTAS, EPSILONS, FACTORS, written
-from pages._ui.frame import STATUS_COLOURS, STATUS_WORDS
+from pages._ui.frame import badge
 from pages._ui.my_data_state import Own, Request, Sale, plain
 
 TRIALS = 3
@@ -141,8 +143,7 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
     label = f"Release (spends ε = {short(offer.epsilon)}, δ = {written(offer.delta)})"
     with st.container(horizontal=True, vertical_alignment="center", key="own_release"):
         pressed = st.button(label, key=ticket, type="primary", icon=":material/lock_open_right:", disabled=not room)
-        status = offer.guarantee.status
-        st.badge(STATUS_WORDS[status], color=STATUS_COLOURS[status])
+        badge(offer.guarantee)
     st.caption(
         f"{METHODS[plan.method].title}. The charge is written to the ledger first; then the noise is drawn, once."
     )
@@ -162,7 +163,14 @@ def trial(own: Own, request: Request, plan: Plan, n: int) -> None:
     base = "a synthetic twin of your release" if sale else "a stand-in, not your data"
     st.markdown(f"**What does ε = {short(plan.epsilon)} give?** Tried on {base}:")
     key = ("trial", plan, request.names, n, None if sale is None else sale.number)
-    slow = n > LIVE_ROWS or len(request.names) > LIVE_COLUMNS
+    seconds = TRIALS * run_seconds(plan.method, n=n, box=own.data(request).box, **dict(plan.options))
+    slow = n > LIVE_ROWS or len(request.names) > LIVE_COLUMNS or seconds > show.UNASKED_SECONDS
+    if seconds > show.MOST_SECONDS:
+        st.caption(
+            f"That would take about {time_words(seconds)} of computing, and a page gives at most "
+            f"{time_words(show.MOST_SECONDS)}: choose a larger bandwidth or fewer columns to try it."
+        )
+        return
     if (
         slow
         and not own.remembers(key)
@@ -170,7 +178,7 @@ def trial(own: Own, request: Request, plan: Plan, n: int) -> None:
             "Try it (free)",
             key="own_trial",
             icon=":material/play_arrow:",
-            help="Simulated releases of made-up records.",
+            help=f"Simulated releases of made-up records: about {time_words(seconds)} of computing.",
         )
     ):
         return

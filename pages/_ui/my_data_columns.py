@@ -28,7 +28,8 @@ def columns_step(own: Own, table: Table, ledger: Ledger, account: Account) -> Re
         key=f"own_goal_{own.uploads}",
         persist_state="session",
     )
-    columns, response = _picked(own, table, str(kind))
+    kind = kind or "modes"  # no browser sends nothing here, and a visitor may
+    columns, response = _picked(own, table, kind)
     if not columns or (kind == "regression" and response is None):
         return None
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import streamlit as st
 
 from dpgrams_core.datasets.examples import example_csv
@@ -11,7 +14,7 @@ from dpgrams_core.errors import DataError
 from dpgrams_core.methods import fresh_seed
 from dpgrams_core.settings import Settings, local_file
 from pages._ui.my_data_state import Own, plain
-from pages._ui.uploads import MEGABYTE, largest_upload
+from pages._ui.uploads import MEGABYTE, OFF, largest_upload, read_and_let_go, upload_box
 
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
@@ -33,20 +36,17 @@ def file_title(own: Own) -> str:
 
 def _choose(own: Own, settings: Settings) -> None:
     if settings.uploads:
-        file = st.file_uploader(
+        file = upload_box(
             f"A CSV or Parquet file, at most {settings.max_upload_bytes / MEGABYTE:g} MB",
-            key=f"own_upload_{own.uploads}",
-            max_upload_size=largest_upload(settings),
-            help="One row for each person, column names in the first row. It is kept in this session's memory only.",
+            settings,
+            f"own_upload_{own.uploads}",
+            largest_upload(settings),
+            "One row for each person, column names in the first row. It is kept in this session's memory only.",
         )
         if file is not None:
-            _read(own, "upload", lambda: read_upload(file.getvalue(), file.name, settings))
+            _read(own, "upload", lambda: _uploaded(file, settings))
     else:
-        st.info(
-            "Uploads are switched off here: this is a public demonstration. Try it with the example file, or run your "
-            "own copy to use your files.",
-            icon=":material/public:",
-        )
+        st.info(f"{OFF} Or try it with the example file.", icon=":material/public:")
     if settings.data_folder is not None:
         _choose_local(own, settings)
     with st.container(horizontal=True, vertical_alignment="center", key="own_example"):
@@ -79,16 +79,24 @@ def _choose_local(own: Own, settings: Settings) -> None:
             _read(own, "local", lambda: read_table(local_file(settings, name), limits=Limits.of_owner()))
 
 
-def _read(own: Own, source: str, read) -> None:
+def _read(own: Own, source: str, read: Callable[[], Table]) -> None:
     """Read a file, or say in a sentence why it cannot be used; the way to choose another stays where it is."""
     try:
         with st.spinner("Reading the file…"):
             table = read()
     except DataError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-        return
-    own.take(table, source)
+        own.refuse(str(error))
+    else:
+        own.take(table, source)
     st.rerun()
+
+
+def _uploaded(file: Any, settings: Settings) -> Table:
+    return read_and_let_go(
+        file,
+        settings,
+        lambda content, room, waiting: read_upload(content, file.name, settings, room=room, waiting=waiting),
+    )
 
 
 def _facts(own: Own, table: Table) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from dpgrams_core.content import Identity
 from dpgrams_core.figures import short
 from dpgrams_core.privacy.ledger import BLIND_SPOT, GUESSES, Account, Ledger
 from dpgrams_core.tables import table_csv
@@ -14,9 +15,14 @@ from pages._ui.controls import written
 from pages._ui.my_data_state import plain
 
 
-def ledger_view(ledger: Ledger, account: Account, not_shown: Sequence[str] = ()) -> None:
-    """All charges of the file, with both totals and a download; ``not_shown`` is about what was kept, in sentences."""
+def ledger_view(ledger: Ledger, account: Account, identity: Identity, overlap: str, not_shown: Sequence[str]) -> None:
+    """All charges that count against the file, with both totals and a download.
+
+    ``overlap`` says why those of other files count, if they do; ``not_shown`` is about what was kept, in sentences.
+    """
     st.subheader("The ledger of this file")
+    if overlap:
+        st.warning(plain(overlap), icon=":material/join_inner:")
     for sentence in not_shown:
         st.info(plain(sentence), icon=":material/broken_image:")
     totals = account.totals
@@ -31,7 +37,7 @@ def ledger_view(ledger: Ledger, account: Account, not_shown: Sequence[str] = ())
             f"This file keeps the cap that it was opened with, ε = {short(account.cap_epsilon)} and δ = "
             f"{written(account.cap_delta)}. A cap that was raised since is for files that are opened from then on."
         )
-    rows = ledger.export(account.account)
+    rows = ledger.statement(account.account, identity)
     if not rows:
         st.caption(f"Nothing was spent on this file yet. {BLIND_SPOT} {GUESSES}")
         return

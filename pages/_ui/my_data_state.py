@@ -24,10 +24,13 @@ from dpgrams_core.figures.own_data import Units
 from dpgrams_core.kept_releases import KeptRelease, read_kept
 from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.ledger import Charge, Ledger
+from dpgrams_core.progress import uninterrupted
 from dpgrams_core.recipes import ReleaseRecord, release_record
 from dpgrams_core.releasing import release, release_range
 from dpgrams_core.results import Release
 from dpgrams_core.settings import Settings, read_settings
+from pages._ui import visitors
+from pages._ui.holdings import HOLDINGS, this_session
 
 _MOST_KEPT = 24
 _FAILED = (
@@ -103,6 +106,19 @@ class Own:
         """Let go of the file and of everything made from it."""
         self._begin(None, "")
 
+    def refuse(self, problem: str) -> None:
+        """Say why a file could not be read, with an empty place for another one."""
+        self._begin(None, "")
+        self.problem = problem
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the numbers of a visitor's own file take; those of a local file are the owner's business."""
+        if self.table is None or self.source == "local":
+            return 0
+        picked = sum(value.points.nbytes for key, value in list(self._kept.items()) if key[0] == "data")
+        return picked + sum(array.nbytes for array in self.table.values.values())
+
     def _begin(self, table: Table | None, source: str) -> None:
         with self._lock:  # a purchase under way ends first: its result belongs to the file that goes
             self.table, self.source = table, source
@@ -111,14 +127,14 @@ class Own:
             self.bought, self.sales, self._kept = {}, [], {}
             self.bought_earlier, self.not_shown, self._restored = (), (), False
 
-    def restore(self, table: Table, ledger: Ledger, account: str) -> None:
+    def restore(self, table: Table, ledger: Ledger) -> None:
         """Bring back what was paid for earlier, once for every opening of a file; nothing is read off the records."""
         if self._restored:
             return
         with self._lock:
             if self._restored or table is not self.table:  # another run of the script was faster, with another file
                 return
-            found = read_kept(ledger, account)
+            found = read_kept(ledger, table.identity)
             here = [pair for pair in found.releases if pair[1].record.method in _DRAWN_HERE]
             self.sales = [sale_again(number, *pair) for number, pair in enumerate(here, start=1)]
             bounds = {item.column: (item.low, item.high) for _, item in found.bounds if item.column in table.numeric}
@@ -138,7 +154,7 @@ class Own:
 
     def once(self, ticket: str, purchase: Callable[[], None]) -> None:
         """Make a purchase, unless its ticket was used: a second click on the same button buys nothing."""
-        with self._lock:
+        with self._lock, uninterrupted():  # who has left meanwhile finds it kept
             if ticket in self._tickets:
                 return
             self._tickets.add(ticket)
@@ -208,7 +224,8 @@ class Own:
     def remember(self, key: tuple[Any, ...], make: Callable[[], Any], most: int = _MOST_KEPT) -> Any:
         """A value that is made once in this session; of each sort (the key's first word) the last few are kept."""
         if key not in self._kept:
-            value = make()
+            with visitors.ends_with_the_script():
+                value = make()
             same = [other for other in list(self._kept) if other[0] == key[0]]
             for old in same[: max(0, len(same) - most + 1)]:
                 self._kept.pop(old, None)
@@ -247,6 +264,7 @@ def own() -> Own:
     """This session's own data."""
     if "_own" not in st.session_state:
         st.session_state["_own"] = Own()
+    HOLDINGS.keep(this_session(), st.session_state["_own"])
     return st.session_state["_own"]
 
 

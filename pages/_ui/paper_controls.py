@@ -49,6 +49,7 @@ def paper_controls() -> Place:
 def _pick(group: _Group, label: str, key: str, words: dict[str, Any]) -> str:
     """One of a few; the first is the default."""
     group._start(key, next(iter(words)), state.one_of_these(list(words)))
-    return st.segmented_control(
+    picked = st.segmented_control(
         label, list(words), key=key, format_func=words.__getitem__, required=True, wrap=True, persist_state="session"
     )
+    return picked or next(iter(words))  # no browser sends nothing here, and a visitor may

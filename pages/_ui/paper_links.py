@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from dpgrams_core.experiments import EXPERIMENTS, PICKED
+from dpgrams_core.datasets import PICKED_CLIPS
+from dpgrams_core.experiments import EXPERIMENTS
 from dpgrams_core.paper import ONE_RUN
 from pages._ui.paper_words import PARTS, PRINTED, WORDS, experiment_of, part_of
 
@@ -47,8 +48,8 @@ def _regression(dataset: str) -> Link:
 
 def _clusters(dataset: str) -> Link:
     shown = [("clu_dataset", dataset), ("clu_method", "dp_grams_c"), ("epsilon", "1")]
-    if dataset in PICKED:
-        shown.append(("clip", f"{PICKED[dataset]:g}"))
+    if dataset in PICKED_CLIPS:
+        shown.append(("clip", f"{PICKED_CLIPS[dataset]:g}"))
     else:
         shown.append((f"clu_n_{dataset}", "1000"))
     return Link("Clusters: the methods side by side", "clusters", tuple(shown))

@@ -23,6 +23,7 @@ from dpgrams_core.figures import (
     standings,
 )
 from dpgrams_core.figures.sensitivity import control_title
+from dpgrams_core.paper import ONE_RUN
 from dpgrams_core.reports import stakeholder_report
 from dpgrams_core.scripts import command_script
 from dpgrams_core.shipped import Shipped, shipped
@@ -103,8 +104,15 @@ def _counts(known: Known, column: str) -> str:
 
 
 def _status(known: Known, column: str) -> str:
-    found = dict.fromkeys(frame.STATUS_WORDS[each[column].status] for each in known.values() if column in each)
-    return html.escape(" or ".join(found))
+    """The status of a column; where it is not the same in all tables, that of each."""
+    found: dict[str, list[str]] = {}
+    for name, each in known.items():
+        if column in each:
+            words = " or ".join(map(frame.status_words, each[column].statuses))
+            found.setdefault(words, []).append(COUNTED[name])
+    if len(found) < 2:
+        return html.escape("".join(found))
+    return html.escape("; ".join(f"{' and '.join(names)}: {words}" for words, names in found.items()))
 
 
 def totals(known: Known) -> None:
@@ -162,11 +170,11 @@ def figure(experiment: Experiment, name: str, measure: str) -> None:
         _missing(experiment, why)
         return
     dataset = next(item.dataset for item in experiment.tables if item.name == name)
-    here = {column: result.status for column, result in found.results if result.cell.dataset == dataset}
+    here = _statuses(found, [dataset])
     if not here:
         st.info("The finished runs hold no cell of this figure.")
         return
-    words = " and ".join(frame.STATUS_WORDS[status] for status in dict.fromkeys(here.values()))
+    words = " and ".join(dict.fromkeys(here.values()))
     st.caption(f"The paper draws this figure and prints no numbers of it. All lines are {experiment.title}, {words}.")
     places = st.columns(min(2, len(here)), gap="medium")
     pictures = []
@@ -177,6 +185,17 @@ def figure(experiment: Experiment, name: str, measure: str) -> None:
             show.chart(picture, f"paper_{column}", title)
             pictures.append(picture)
     _recompute(experiment, found, name, pictures)
+
+
+def _statuses(found: Shipped, datasets: Sequence[str]) -> dict[str, str]:
+    """The status of each column on some data sets, with its condition, in words; of runs that succeeded."""
+    by_column: dict[str, dict[str, None]] = {}
+    for column, result in found.results:
+        if result.cell.dataset in datasets:
+            by_column.setdefault(column, {})
+            if result.seconds:
+                by_column[column][frame.status_words(result.words)] = None
+    return {column: " or ".join(words) or "no run" for column, words in by_column.items()}
 
 
 def _about(name: str, measure: str) -> None:
@@ -215,7 +234,7 @@ def _recompute(experiment: Experiment, found: Shipped, name: str, pictures: Sequ
 
 def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence[Chart]) -> None:
     """A report of this table or figure, the script that makes it again, and what its numbers were made from."""
-    statuses = {column: frame.STATUS_WORDS[result.status] for column, result in found.results}
+    statuses = _statuses(found, [table.dataset for table in experiment.tables if name in (table.name, ONE_RUN)])
     words, again = WORDS[name], command(experiment)
 
     def report() -> str:

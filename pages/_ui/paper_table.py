@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from dpgrams_core import DATASETS
 from dpgrams_core.experiments import Column, Experiment
-from dpgrams_core.figures import Standing, column_title, measure_words, short, status_of
+from dpgrams_core.figures import Standing, column_title, measure_words, short, statuses_of
 from dpgrams_core.paper import ONE_RUN, paper_table
 from pages._ui import frame
 from pages._ui.paper_words import PRINTED_METHODS
@@ -71,22 +71,25 @@ def totals_html(known: Mapping[str, Mapping[str, Standing]], titles: Mapping[str
     head = '<th class="place">ours</th>' + "".join(f"<th>{html.escape(titles[name])}</th>" for name in known)
     body = ""
     for column in names:
-        status = next(found[column].status for found in known.values() if column in found)
+        statuses = {found[column].statuses for found in known.values() if column in found}
+        same = next(iter(statuses)) if len(statuses) == 1 else ()
         title = "Functional release" if column == "functional" else f"The paper’s algorithm, noise “{column}”"
-        body += f'<tr class="line"><td class="place"><span>{html.escape(title)}</span> {_badge(status)}</td>'
-        body += "".join(_total(found.get(column)) for found in known.values()) + "</tr>"
+        body += f'<tr class="line"><td class="place"><span>{html.escape(title)}</span> {_badges(same)}</td>'
+        body += "".join(_total(found.get(column), badges=not same) for found in known.values()) + "</tr>"
     return (
         '<div class="printed-scroll"><table class="printed totals" aria-label="printed cells reached"><thead><tr>'
         f"{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _total(item: Standing | None) -> str:
+def _total(item: Standing | None, *, badges: bool) -> str:
+    """The counts of one kind of table; with its status where the row has no single one."""
     if item is None:
         return "<td>–</td>"
     missing = f", {item.missing} without a run" if item.missing else ""
     clear = f"{item.clear} of {item.judged}" if item.judged else "–"
-    return f"<td><span>{item.ahead} of {item.cells}</span><small>clearly: {clear}{missing}</small></td>"
+    status = f" {_badges(item.statuses)}" if badges else ""
+    return f"<td><span>{item.ahead} of {item.cells}</span>{status}<small>clearly: {clear}{missing}</small></td>"
 
 
 def _groups(experiment: Experiment, here: pd.DataFrame) -> dict[str, list[Column]]:
@@ -112,10 +115,10 @@ def _heads(groups: dict[str, list[Column]], here: pd.DataFrame, first: str) -> s
         shown = _has_print(here, columns)
         top += f'<th class="paper" colspan="{len(columns) + shown}">{html.escape(title)}</th>'
         if shown:
-            second += f'<th class="paper">printed {_badge(status)}<small>{_runs(runs, runs)}</small></th>'
+            second += f'<th class="paper">printed {_badges([status])}<small>{_runs(runs, runs)}</small></th>'
         for column in columns:
             mine = here[here["column"] == column.name]["runs"]
-            words = f"{html.escape(column_title(column))} {_badge(status_of(here, column.name))}"
+            words = f"{html.escape(column_title(column))} {_badges(statuses_of(here, column.name))}"
             second += f"<th>{words}<small>{_runs(mine.min(), mine.max())}</small></th>"
     return f"<tr>{top}</tr><tr>{second}</tr>"
 
@@ -124,11 +127,12 @@ def _runs(least: int, most: int) -> str:
     return f"{most} run{'s' if most != 1 else ''}" if least == most else f"{least} to {most} runs"
 
 
-def _badge(status: str) -> str:
-    if not status:
-        return ""
-    words = html.escape(frame.STATUS_WORDS[status])
-    return f'<span class="status {frame.STATUS_COLOURS[status]}">{words}</span>'
+def _badges(statuses: Iterable[str]) -> str:
+    """One badge for each status that occurs."""
+    return " ".join(
+        f'<span class="status {frame.status_colour(words)}">{html.escape(frame.status_words(words))}</span>'
+        for words in dict.fromkeys(statuses)
+    )
 
 
 def _group_cells(columns: list[Column], shown: bool, rows: pd.DataFrame) -> str:

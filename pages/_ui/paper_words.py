@@ -61,7 +61,7 @@ SPACE = (
 SMOOTH = "No sharp degradation near the default settings."
 PICKED_CLIP = (
     "The paper picks one clip multiplier for each data set and does not print it. Our three runs of its algorithm take "
-    "the best of our sensitivity figures at ε = 1, read off the records."
+    "the best of our sensitivity figures at ε = 1, picked on the records, so their ε is nominal whatever their noise."
 )
 OUR_VALUES = (
     "The paper prints none of the clip multipliers, minibatch sizes and step sizes on its axes: the values are ours, "

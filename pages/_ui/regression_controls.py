@@ -19,7 +19,7 @@ from dpgrams_core.figures.tradeoff import method_title
 from dpgrams_core.specs import CALIBRATIONS
 from dpgrams_core.specs_regression import STARTS
 from pages._ui import state
-from pages._ui.controls import BATCHES, CALIBRATION_WORDS, FACTORS, SHARES, _Group, budget, new_noise_button, seeds
+from pages._ui.controls import BATCHES, FACTORS, SHARES, _Group, budget, calibration_words, new_noise_button, seeds
 
 SIZES = (50, 100, 200, 500, 600, 1_000, 1_200, 2_000, 2_400, 5_000, 10_000, 20_000, 50_000)
 CLIPS = ("auto", 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -178,7 +178,7 @@ def _ascent(group: _Group) -> dict[str, Any]:
         "calibration",
         list(CALIBRATIONS),
         "Which noise is added, and so which guarantee the result has.",
-        CALIBRATION_WORDS.__getitem__,
+        calibration_words,
     )
     options: dict[str, Any] = {"calibration": calibration}
     for name, value in (

@@ -92,7 +92,7 @@ def target_measures(kind: str) -> dict[str, str]:
 
 def chosen(key: str, words: dict[str, Any], label: str, *, label_shown: bool = True) -> str:
     """One of a few."""
-    return st.segmented_control(
+    picked = st.segmented_control(
         label,
         list(words),
         key=key,
@@ -102,6 +102,7 @@ def chosen(key: str, words: dict[str, Any], label: str, *, label_shown: bool = T
         wrap=True,
         persist_state="session",
     )
+    return picked or next(iter(words))  # no browser sends nothing here, and a visitor may
 
 
 def one_arm(key: str, arms: Sequence[Arm]) -> Arm:

@@ -11,6 +11,7 @@ from pages._ui import state
 from pages._ui.controls import DELTAS, _Group
 from pages._ui.tradeoff_choices import line, short_text, start_choices
 from pages._ui.tradeoff_grids import ARMS, Arm, LabSettings, grid_of
+from pages._ui.tradeoff_live import executor_words
 from pages._ui.tradeoff_twins import lab_twins
 
 KINDS = {"modes": "Modes", "regression": "Regression", "clusters": "Clusters"}
@@ -46,14 +47,7 @@ def lab_controls() -> LabSettings:
                 "Slack, δ", "lab_delta", (AUTO, *DELTAS), AUTO, "Room for rare exceptions to ε (δ); far below 1/n."
             )
             seed = group.number("Seed", "lab_seed", 0, int, "Same seed, same data and noise, on any machine.", 1)
-            if st.context.ip_address is None:  # a visitor from elsewhere must not make this server call others
-                st.text_input(
-                    "Dask scheduler",
-                    key="lab_scheduler",
-                    placeholder="this machine",
-                    help="Address of a cluster to run on, as in tcp://10.0.0.1:8786. Not part of the link.",
-                    persist_state="session",
-                )
+            st.caption(executor_words())
     start_choices(group, kind, dataset)
     paper_delta = 1e-6 if kind == "modes" or dataset == "blobs" else 1e-5
     settings = LabSettings(

@@ -11,8 +11,8 @@ import streamlit as st
 
 from dpgrams_core import DATASETS
 from dpgrams_core.cells import Cell, CellResult
+from dpgrams_core.datasets import PICKED_CLIPS
 from dpgrams_core.errors import DataError, SpecError
-from dpgrams_core.experiments import PICKED
 from dpgrams_core.figures import (
     LAB_MEASURES,
     Chart,
@@ -37,7 +37,7 @@ from dpgrams_core.sweeps import tidy
 from pages._ui import exports, frame, show
 from pages._ui.tradeoff_choices import VIEWS, chosen
 from pages._ui.tradeoff_exports import sweep_files
-from pages._ui.tradeoff_files import file_box, opened, parquet_of
+from pages._ui.tradeoff_files import OpenedFile, file_box, of_dataset, parquet_of
 from pages._ui.tradeoff_grids import LabSettings, command_lines, lab_cells
 from pages._ui.tradeoff_live import Known, leave_all_but, live_sweep
 
@@ -52,7 +52,9 @@ def curve(settings: LabSettings) -> None:
     """The part of the page with the main curve."""
     with st.sidebar:
         file = file_box()
-    found = None if file is None else from_file(file, settings)
+    if file.problem:
+        frame.problem(file.problem)
+    found = from_file(file, settings) if file.results else None
     cells = planned(settings) if found is None else list(found)
     if cells is None:
         return
@@ -96,11 +98,12 @@ def as_listed(cells: Sequence[Cell], settings: LabSettings) -> list[Cell]:
 def picked_clip(cells: Sequence[Cell]) -> str:
     """What is said of DP-GRAMS-C on real data; "" where it is not among the cells."""
     clips = {dict(cell.options).get("clip_multiplier") for cell in cells if cell.method == "dp_grams_c"}
-    if cells[0].dataset not in PICKED or PICKED[cells[0].dataset] not in clips:
+    picked = PICKED_CLIPS.get(cells[0].dataset)
+    if picked is None or picked not in clips:
         return ""
     return (
-        f" DP-GRAMS-C has the clip multiplier {PICKED[cells[0].dataset]:g}, as in the tables of the Paper page: the "
-        "best at ε = 1, read off the records."
+        f" DP-GRAMS-C has the clip multiplier {picked:g}, as in the tables of the Paper page: the best at ε = 1, "
+        "picked on the records, so its ε is nominal whatever its noise."
     )
 
 
@@ -117,10 +120,10 @@ def command_box(lines: str) -> None:
         st.code(lines, language="bash", wrap_lines=True)
 
 
-def from_file(file: Any, settings: LabSettings) -> Known | None:
-    """The results of a file that was dropped on the page, or None after a sentence on why not."""
+def from_file(file: OpenedFile, settings: LabSettings) -> Known | None:
+    """The results of the file that is open, or None after a sentence on why not."""
     try:
-        found = opened(file.getvalue(), file.name, settings.dataset)
+        found = of_dataset(file.results, file.name, settings.dataset)
     except DataError as error:
         frame.problem(error)
         return None
@@ -208,7 +211,7 @@ def number(value: float, spread: float) -> str:
 def named(cost: Cost) -> str:
     """A method and the status of its guarantee."""
     article = "the " if cost.title == "Functional release" else ""
-    return f"{article}{in_a_text(cost.title)} ({frame.STATUS_WORDS[cost.status]})"
+    return f"{article}{in_a_text(cost.title)} ({frame.status_words(cost.status)})"
 
 
 def panels(

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core import DATASETS, METHODS
-from dpgrams_core.cells import Cell, run_cell
+from dpgrams_core.cells import Cell
 from dpgrams_core.checks import whole
-from dpgrams_core.datasets import MIN_N
+from dpgrams_core.costs import cells_seconds
+from dpgrams_core.datasets import MIN_N, PICKED_CLIPS
 from dpgrams_core.datasets.released_twins import TwinName
 from dpgrams_core.errors import SpecError
-from dpgrams_core.experiments import PICKED
 from dpgrams_core.figures import same_records
 from dpgrams_core.figures.tradeoff import method_title
 from dpgrams_core.metrics_regression import evaluation_grid
@@ -116,8 +116,8 @@ class LabSettings:
             options["n_modes"] = len(DATASETS[self.dataset].true_modes)  # type: ignore[arg-type]
         elif self.kind == "clusters" and (self.known or arm.method in ("kmeans", "dp_kmeans")):
             options["n_clusters"] = class_count(self.dataset)
-        if arm.method == "dp_grams_c" and self.dataset in PICKED:
-            options["clip_multiplier"] = PICKED[self.dataset]  # that of the paper's tables as we recompute them
+        if arm.method == "dp_grams_c" and self.dataset in PICKED_CLIPS:
+            options["clip_multiplier"] = PICKED_CLIPS[self.dataset]  # that of the paper's tables as we recompute them
         return options
 
     def sizes_by_runs(self, arm: Arm, sizes: Sequence[int]) -> dict[int, list[int]]:
@@ -204,17 +204,16 @@ def lab_cells(settings: LabSettings, confirm: bool = False) -> list[Cell]:
 
 
 def _refuse_a_slip(settings: LabSettings, sizes: list[int], epsilons: list[float], total: int) -> None:
-    """A sweep that would take very long is refused with the least time it would take, until it is confirmed."""
+    """A sweep that would take very long is refused with the time that it would take, until it is confirmed."""
     seconds = 0.0
+    plan: dict[str, Any] = {"n": sizes, "epsilon": [max(epsilons)], "runs": 1, "confirm": True}
     for arm in settings.arms:
-        (one,) = plan_cells(
-            arm.method, settings.dataset, n=[min(sizes)], epsilon=[max(epsilons)], runs=1, **settings.options_of(arm)
-        )
-        seconds += sum(run_cell(one).seconds) * total / len(settings.arms)
+        one_each = plan_cells(arm.method, settings.dataset, **plan, **settings.options_of(arm))
+        seconds += cells_seconds(one_each) * len(epsilons) * settings.runs
     raise SpecError(
         "cells",
         len(settings.arms) * len(sizes) * len(epsilons),
-        f"the sweep would make {total:,} runs, at least {time_words(seconds)} on one core, so it has to be confirmed",
+        f"the sweep would make {total:,} runs, about {time_words(seconds)} on one core, so it has to be confirmed",
     )
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import streamlit as st
 
 from dpgrams_core import METHODS
+from dpgrams_core.cells import Cell
+from dpgrams_core.costs import cell_seconds
 from dpgrams_core.figures import needed_chart
-from dpgrams_core.needed_budget import MEASURES, USUAL_RUNS, NeededBudget, least_runs, stream_needed
+from dpgrams_core.needed_budget import MEASURES, MOST_VALUES, USUAL_RUNS, NeededBudget, least_runs, stream_needed
 from dpgrams_core.sweeps import MAX_RUNS
 from pages._ui import frame, show
 from pages._ui.tradeoff_choices import SOUGHT, chosen, number, one_arm, one_of_some, target_measures
@@ -68,8 +70,14 @@ def needed(settings: LabSettings) -> None:
             f"{counted(len(found.tried), 'value')} tried, at most {found.question.most_values}; "
             f"{found.question.runs:,} runs each."
         ),
+        lambda: most_seconds(one_cell(settings, arm, held.get("n", high), held.get("epsilon", high)), percent / 100),
         by_itself=False,
     )
+
+
+def most_seconds(cell: Cell, probability: float) -> float:
+    """What a search costs at most: every value that it may try, at the largest n."""
+    return MOST_VALUES * max(USUAL_RUNS, least_runs(probability)) * cell_seconds(cell)
 
 
 def runs_caption(percent: float) -> None:

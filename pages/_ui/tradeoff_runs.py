@@ -2,6 +2,7 @@
 
 All of it is shared by the visitors of a server, since it holds nothing but simulations on synthetic or public data:
 a sweep that somebody has run is there at once for everybody, and two people who want the same one wait for one job.
+A job ends a few seconds after the last of them has left (visitors.py), in the middle of a run, and frees its workers.
 Nothing in here calls Streamlit from a thread.
 """
 
@@ -19,28 +20,37 @@ from typing import Any
 import streamlit as st
 
 from dpgrams_core.cells import Cell, CellResult, failure_text
-from dpgrams_core.errors import DataError
+from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.executors import Processes
-from dpgrams_core.progress import Progress
+from dpgrams_core.progress import Progress, Stopped, stoppable
 from dpgrams_core.sweeps import stream_partial
 from pages._ui.tradeoff_memory import RunMemory, shipped_results_of
 
 MOST_KEPT = 200  # other results, such as a search for ε
 PATIENCE_SECONDS = 150  # a tab in the background asks once a minute, and then its job must not stop
+FINISH_SECONDS = 3.0  # that a run has to end in once it is stopped; else it is given up
 ALONE_SECONDS = 1.0  # a sweep that is done before needs no other process
 WARM_SECONDS = 20.0
 PIECE_RUNS, LARGE_N = 5, 20_000
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A visitor who waits for a job: until when at least, and whether there still."""
+
+    until: float
+    present: Callable[[], bool]
 
 
 @dataclass
 class Job:
     """One piece of work in a thread of its own, for everyone who waits for it."""
 
-    wanted_until: float  # someone waited for it at least until then
     started: float
     before: Mapping[Cell, int] = field(default_factory=dict)  # the runs of each cell that were there when it started
     finished: bool = False
     stopped: bool = False
+    stopped_at: float | None = None  # when its work heard of it
     error: str = ""
 
     @property
@@ -55,26 +65,30 @@ class Jobs:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.kept: OrderedDict[Hashable, Any] = OrderedDict()  # the newest result of jobs that have one
         self._jobs: dict[Hashable, Job] = {}
-        self._waiting: dict[Hashable, dict[str, float]] = {}
+        self._waiting: dict[Hashable, dict[str, Waiting]] = {}
         self._lock = threading.Lock()
         self._clock = clock
 
     def ask(
-        self, key: Hashable, visitor: str, steps: Callable[[], Iterator[Any]], before: Mapping[Cell, int] | None = None
+        self,
+        key: Hashable,
+        visitor: str,
+        steps: Callable[[], Iterator[Any]],
+        before: Mapping[Cell, int] | None = None,
+        present: Callable[[], bool] = lambda: True,
     ) -> Job:
         """The job of this key, started where it does not run; asking again says that one still waits.
 
         ``before`` is kept with a job that starts now: whoever looks at it later can tell how fast it is.
+        ``present`` says whether the visitor is still there, from any thread.
         """
         with self._lock:
             now = self._clock()
-            waiting = self._waiting.setdefault(key, {})
-            waiting[visitor] = now + PATIENCE_SECONDS
-            job, wanted_until = self._jobs.get(key), max(waiting.values())
+            self._waiting.setdefault(key, {})[visitor] = Waiting(until=now + PATIENCE_SECONDS, present=present)
+            job = self._jobs.get(key)
             if job is None or job.stopped:
-                job = self._jobs[key] = Job(wanted_until=wanted_until, started=now, before=dict(before or {}))
+                job = self._jobs[key] = Job(started=now, before=dict(before or {}))
                 threading.Thread(target=self._work, args=(key, job, steps), daemon=True).start()
-            job.wanted_until = wanted_until
             return job
 
     def look(self, key: Hashable) -> Job | None:
@@ -82,13 +96,12 @@ class Jobs:
         return self._jobs.get(key)
 
     def leave(self, key: Hashable, visitor: str) -> None:
-        """This visitor no longer waits; the job ends with its next step if nobody else does."""
+        """This visitor no longer waits; the job ends at its next checkpoint if nobody else does."""
         with self._lock:
             waiting = self._waiting.get(key, {})
             waiting.pop(visitor, None)
             job = self._jobs.get(key)
             if job is not None:
-                job.wanted_until = max(waiting.values(), default=0.0)
                 job.stopped |= not waiting and job.running
 
     def forget(self, key: Hashable) -> None:
@@ -98,23 +111,42 @@ class Jobs:
             self._waiting.pop(key, None)
 
     def _work(self, key: Hashable, job: Job, steps: Callable[[], Iterator[Any]]) -> None:
+        going: Iterator[Any] = iter(())
+
+        def check() -> None:
+            """In the middle of a run: one that was told to stop may still end, if it does so soon, and is kept then."""
+            if job.stopped:
+                job.stopped_at = self._clock() if job.stopped_at is None else job.stopped_at
+                if self._clock() - job.stopped_at > FINISH_SECONDS:
+                    raise Stopped
+            elif not self._someone_waits(key):
+                raise Stopped
+
         try:
-            going = steps()
-            for step in going:
-                if step is not None:
-                    self._keep(key, step)
-                if job.stopped or job.wanted_until < self._clock():
-                    going.close()  # type: ignore[attr-defined]
-                    job.stopped = True
-                    return
+            with stoppable(check):
+                going = steps()
+                for step in going:
+                    if step is not None:
+                        self._keep(key, step)
+                    if job.stopped or not self._someone_waits(key):
+                        raise Stopped
             job.finished = True
+        except Stopped:
+            job.stopped = True
         except Exception as error:  # a thread has nobody to raise to: the page says it
             job.error = failure_text(error)
         finally:
+            getattr(going, "close", lambda: None)()  # frees the workers
             with self._lock:
                 if self._jobs.get(key) is job and not job.error:
                     del self._jobs[key]
                     self._waiting.pop(key, None)
+
+    def _someone_waits(self, key: Hashable) -> bool:
+        """Whether anyone who asked not long ago is still there."""
+        with self._lock:
+            waiting = list(self._waiting.get(key, {}).values())
+        return any(one.until >= self._clock() and one.present() for one in waiting)
 
     def _keep(self, key: Hashable, step: Any) -> None:
         with self._lock:
@@ -185,7 +217,7 @@ def sweep_steps(
     def steps() -> Iterator[None]:
         with kept.held(cells):
             if scheduler:
-                yield from _each(stream_partial(cells, "dask", scheduler=scheduler, store=kept, piece_runs=size))
+                yield from _on_cluster(stream_partial(cells, "dask", scheduler=scheduler, store=kept, piece_runs=size))
                 return
             alone_until = time.monotonic() + ALONE_SECONDS
             here = _each(stream_partial(cells, "serial", store=kept, piece_runs=size))
@@ -197,6 +229,16 @@ def sweep_steps(
                     return
 
     return steps
+
+
+def _on_cluster(results: Iterator[CellResult]) -> Iterator[None]:
+    """A step for each result; what is wrong with the cluster is said without its address."""
+    try:
+        yield from _each(results)
+    except SpecError as error:
+        if error.field != "scheduler":
+            raise
+        raise DataError(f"The Dask cluster of this server cannot be used: {error.allowed}.") from None
 
 
 def _each(results: Iterator[CellResult]) -> Iterator[None]:

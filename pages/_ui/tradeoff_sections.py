@@ -10,6 +10,7 @@ import streamlit as st
 
 from dpgrams_core.cells import Cell
 from dpgrams_core.checks import whole
+from dpgrams_core.costs import ladder_seconds
 from dpgrams_core.error_sources import ErrorSources, stream_error_sources
 from dpgrams_core.errors import SpecError
 from dpgrams_core.figures import (
@@ -142,6 +143,7 @@ def sources(settings: LabSettings) -> None:
         draw,
         lambda found: found.complete,
         lambda found: f"{found.runs} of {found.wanted} runs",
+        lambda: settings.runs * ladder_seconds(one_cell(settings, arm, n, epsilon)),
     )
 
 
@@ -160,6 +162,7 @@ def varied_cells(
         runs=runs,
         seed=settings.seed,
         vary=vary,
+        confirm=True,  # what it costs is priced and waits for a press (tradeoff_live)
         **options,
     )
 
@@ -204,18 +207,20 @@ def checked(
     draw: Callable[[Any], None],
     finished: Callable[[Any], bool],
     words: Callable[[Any], str],
+    price: Callable[[], float],
     by_itself: bool = True,
 ) -> None:
     """A streamed result; settings that cannot be used are refused with their sentence before anything starts."""
     try:
         make("serial").close()  # it checks at the call and runs nothing until it is read
+        seconds = price()
     except SpecError as error:
         draw(None)
         frame.problem(error)
         return
     if scheduler_address():
-        st.caption("The Dask scheduler is for the curves: this part runs on this machine.")
-    live_result(key, streamed(make, workers()), draw, finished, words=words, by_itself=by_itself)
+        st.caption("The Dask cluster is for the curves: this part runs on the server itself.")
+    live_result(key, streamed(make, workers()), draw, finished, words=words, seconds=seconds, by_itself=by_itself)
 
 
 def _results(known: Known) -> list[Any]:

@@ -1,25 +1,165 @@
-"""Uploads: they stay in memory, and the page promises no larger ones than the server takes.
+"""Uploads: who may send what, how much of it, and that it stays in memory.
 
-Streamlit leaves the parsing of an upload to Starlette, which writes every file of more than a megabyte to the disk.  A
-private file must never be there, not even for the moment until Streamlit has read it into memory.  So the size from
-which Starlette does that is moved out of reach when this module is imported; what Streamlit takes at all
-(server.maxUploadSize) stays the bound, and is checked while the file arrives.
+Streamlit holds a file of any visitor, of any number, for as long as the session.  The door here stands before its
+route: it refuses where uploads are switched off, where there is no such session and where a quota is full, and it
+counts while a file arrives, since a stated length may be wrong or missing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
+import re
 import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import streamlit as st
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartParser
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dpgrams_core.errors import SpecError
-from dpgrams_core.settings import Settings
+from dpgrams_core.errors import DataError, SpecError
+from dpgrams_core.settings import Settings, read_settings
+from pages._ui.holdings import HOLDINGS, MOST_FILES, is_here, let_go, stored_files, this_session
 
 MEGABYTE = 1_000_000
+ROUTE = "_stcore/upload_file"
+FRAMING = 1_048_576  # what a form may add to its file
+SECONDS_OF_SILENCE = 60.0
+FULL = "There is no room for another file here at the moment. Close a file that you have open, or try again later."
+OFF = "Uploads are switched off here: this is a public demonstration. Run your own copy to use files."
+_Read = TypeVar("_Read")
 
-MultiPartParser.spool_max_size = sys.maxsize
+
+def keep_uploads_in_memory() -> None:
+    """Starlette, which parses uploads for Streamlit, writes every file of more than a megabyte to the disk.
+
+    A private file must never be there, not even for a moment.  So the size from which that happens is moved out of
+    reach; how much is taken at all is the door's business.
+    """
+    MultiPartParser.spool_max_size = sys.maxsize
+
+
+keep_uploads_in_memory()
+
+
+class UploadDoor:
+    """ASGI middleware before Streamlit's route for uploads."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._arriving: Counter[str] = Counter()  # files by session
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let an upload through while it is allowed, and everything that is none."""
+        if scope["type"] != "http" or ROUTE not in scope["path"]:
+            await self.app(scope, receive, send)
+            return
+        settings = settings_or_off()
+        if not settings.uploads:
+            await PlainTextResponse(OFF, status_code=403)(scope, receive, send)
+        elif scope["method"] != "PUT":
+            await self.app(scope, receive, send)
+        else:
+            await self._put(settings, scope, receive, send)
+
+    async def _put(self, settings: Settings, scope: Scope, receive: Receive, send: Send) -> None:
+        found = re.search(rf"{ROUTE}/([^/]+)/[^/]+$", scope["path"])
+        session = found[1] if found else ""
+        if not is_here(session):
+            await PlainTextResponse("There is no such session.", status_code=403)(scope, receive, send)
+            return
+        stated = Headers(scope=scope).get("content-length", "")
+        many = len(stored_files().get(session, ())) + self._arriving[session] >= MOST_FILES
+        if many or _too_much(settings, session, int(stated) if re.fullmatch(r"\d{1,18}", stated) else 1):
+            await PlainTextResponse(FULL, status_code=413)(scope, receive, send)
+            return
+        arrived = 0
+
+        async def counted() -> Message:
+            nonlocal arrived
+            try:
+                message = await asyncio.wait_for(receive(), SECONDS_OF_SILENCE)
+            except TimeoutError:
+                raise HTTPException(408, "The file did not arrive.") from None
+            size = len(message.get("body", b""))
+            arrived += size
+            HOLDINGS.expect(session, size)
+            if arrived > settings.max_upload_bytes + FRAMING or HOLDINGS.room(session, settings) < 0:
+                raise HTTPException(413, FULL)  # Streamlit's own parser passes it on
+            if not is_here(session):
+                raise HTTPException(403, "There is no such session.")
+            return message
+
+        self._arriving[session] += 1
+        try:
+            await self.app(scope, counted, send)
+        finally:
+            HOLDINGS.expect(session, -arrived)
+            self._arriving[session] -= 1
+            if not self._arriving[session]:
+                del self._arriving[session]
+
+
+def _too_much(settings: Settings, session: str, stated: int) -> bool:
+    return stated > settings.max_upload_bytes + FRAMING or stated > HOLDINGS.room(session, settings)
+
+
+def settings_or_off() -> Settings:
+    """The settings; where they are wrong, which My data says, no file is taken."""
+    try:
+        return read_settings()
+    except SpecError:
+        return read_settings({"DPGRAMS_UPLOADS": "off"})
+
+
+def upload_box(label: str, settings: Settings, key: str, most: int, help_text: str, **more: Any) -> Any:
+    """Where a file can be dropped, of at most so many megabytes; None while there is none, or no room for it.
+
+    The browser shows no words of a refusal at the route, only its number; so they are said before.
+    """
+    if HOLDINGS.room(this_session(), settings) <= 0:
+        st.warning(FULL, icon=":material/hourglass_full:")
+    each, in_all = settings.upload_bytes_per_visitor / MEGABYTE, settings.upload_bytes_in_all / MEGABYTE
+    quotas = f"Files of one visitor take at most {each:g} MB here at a time, and those of all {in_all:g} MB."
+    return st.file_uploader(label, key=key, max_upload_size=most, help=f"{help_text} {quotas}", **more)
+
+
+def read_and_let_go(
+    file: Any, settings: Settings, read: Callable[[bytes, Callable[[], int], Callable[[], None]], _Read]
+) -> _Read:
+    """What is read from an uploaded file, which is then let go, as it is when it cannot be read.
+
+    ``read`` gets the content, what to ask for room once the file's turn has come, and what to call until then.  A rerun
+    in the middle keeps the file: it is read then.
+    """
+    place, session, reserved = st.empty(), this_session(), 0
+
+    def room() -> int:
+        nonlocal reserved
+        reserved = HOLDINGS.reserve(session, settings)
+        if not reserved:
+            raise DataError(FULL)
+        return reserved
+
+    def waiting() -> None:
+        place.info("Files of other visitors are being read; yours is next.", icon=":material/hourglass_top:")
+
+    try:
+        with st.spinner("Reading the file…"):
+            found = read(file.getvalue(), room, waiting)
+    except DataError:
+        let_go(file)
+        raise
+    finally:
+        HOLDINGS.expect(session, -reserved)
+    let_go(file)
+    place.empty()
+    return found
 
 
 def largest_upload(settings: Settings) -> int:

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import SpecError
 from dpgrams_core.auditing import PAIRS
+from dpgrams_core.progress import Stopped, stoppable
 from dpgrams_core.results import STATUSES
 from pages._ui.audit_panel import KEYS, METHOD_WORDS, PAIR_WORDS
 from pages._ui.audit_runs import CHOICES, LESSON, OWN, Desk, Wish, own_pair
@@ -309,3 +310,19 @@ class TestDesk:
         assert first.points[-1].tolist() == [1.0, 2.0]
         assert second.points[-1].tolist() == [-4.0, 0.5]
         assert settings["candidates"] == ((1.0, 2.0), (-4.0, 0.5))
+
+
+def test_a_look_that_is_left_in_the_middle_ends_the_audit_and_keeps_what_was_found():
+    desk = Desk()
+    desk.begin((Wish(choice="functional", trials=400, n=20), Wish(choice="broken_sum", trials=400, n=20)))
+    desk.look()
+    (record,) = desk.found
+
+    def gone():
+        raise Stopped
+
+    with pytest.raises(Stopped), stoppable(gone):
+        desk.look()
+    assert not desk.busy
+    assert desk.found == [record]
+    desk.look()  # nothing is left to run

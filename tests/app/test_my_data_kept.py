@@ -43,7 +43,8 @@ def bought(content: bytes, ledger: Ledger, source: str = "upload") -> Own:
 def opened(content: bytes, ledger: Ledger, source: str = "upload") -> Own:
     own, table = Own(), read_table(content, "people.csv")
     own.take(table, source)
-    own.restore(table, ledger, open_budget(table, ledger).account)
+    open_budget(table, ledger)
+    own.restore(table, ledger)
     return own
 
 
@@ -69,12 +70,12 @@ def test_what_becomes_of_a_release_is_said(ledger, monkeypatch):
 
 def test_what_was_kept_comes_back_to_its_own_file_only(ledger):
     one = bought(people(), ledger)
-    account, table = one.sales[0].charge.account, read_table(people(seed=1), "other.csv")
+    table = read_table(people(seed=1), "other.csv")
     late = Own()
     late.take(table, "upload")
-    late.restore(one.table, ledger, account)  # an earlier run of the script, still busy with the earlier file
+    late.restore(one.table, ledger)  # an earlier run of the script, still busy with the earlier file
     assert late.sales == []
-    late.restore(table, ledger, open_budget(table, ledger).account)
+    late.restore(table, ledger)
     assert late.sales == []
 
 
@@ -110,3 +111,50 @@ def test_a_damaged_release_is_a_sentence_and_bought_bounds_are_filled_in(ledger)
     assert not page.exception
     assert [item.value for item in page.number_input] == [low, high]
     assert len(ledger.charges()) == 2
+
+
+def texts(page: AppTest) -> str:
+    """All that a page says, its tables and downloads included."""
+    parts = [str(item.value) for kind in ("markdown", "caption", "info", "warning", "error") for item in page.get(kind)]
+    return "\n".join([*parts, *(item.value.to_csv() for item in page.dataframe)])
+
+
+def opened_page(content: bytes) -> AppTest:
+    page = AppTest.from_file(str(PAGE), default_timeout=120).run()
+    page.file_uploader[0].set_value(("people.csv", content, "text/csv"))
+    page.run()
+    assert not page.exception
+    return page
+
+
+def test_a_file_that_agrees_to_seven_digits_shows_nothing_of_the_other(ledger):
+    first = people(rows=3_000)
+    own = bought(first, ledger)
+    own.once(own.ticket, lambda: own.buy_bounds("age", ledger, 0.5, 1e-6))
+    again = texts(opened_page(first))
+    assert "Functional release of age" in again
+    day = own.sales[0].date
+    assert day in again
+    digits = b"age\n" + first.split(b"\n", 1)[1].replace(b"\n", b"0000000001\n")
+    for other in (first.replace(b"age", b"years"), digits):
+        page = opened_page(other)
+        said = texts(page)
+        assert page.session_state["_own"].sales == []
+        assert page.session_state["_own"].bought == {}
+        assert "shown only for exactly the file" in said
+        assert said.count("of another file") == 2
+        for word in ("Functional release", "Bounds of", day):
+            assert word not in said
+
+
+def test_the_page_says_why_charges_count_together(ledger):
+    bought(people(rows=500), ledger)
+    rows = people(rows=500).decode().split()[1:]
+    copy = "other name,constant\n" + "\n".join(f"{2 * float(row):.4f},1" for row in rows[1:]) + "\n"
+    page = opened_page(copy.encode())
+    (words,) = [item.value for item in page.warning]
+    assert words.startswith("This file shares a good part of the column other name with one that was opened here")
+    said = texts(page)
+    assert "of another file" in said
+    assert "Functional release of age" not in said
+    assert page.session_state["_own"].sales == []

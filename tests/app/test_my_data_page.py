@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -374,3 +376,23 @@ def test_a_column_name_is_no_markup():
     page.multiselect[0].set_value(["a*b*<i>"])
     checked(page)
     assert page.number_input[0].label == r"a\*b\*\<i\>, from"
+
+
+def test_a_ledger_that_is_refused_is_a_sentence_and_nothing_is_sold(ledger):
+    """An older copy that was put back while the page was open, and a ledger that another program holds."""
+    app = state_boxes(upload(new_page(), people()), age=(0, 100))
+    older = ledger.path.read_bytes()
+    release_once(app)
+    newer = ledger.path.read_bytes()
+    ledger.path.write_bytes(older)
+    for page in (checked(app), new_page()):
+        assert [item.value for item in page.error][-1].startswith("The ledger is behind its high-water mark")
+        assert not [item for item in page.button if item.label.startswith("Release (")]
+    ledger.path.write_bytes(newer)
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        begin = time.monotonic()
+        assert [item.value for item in checked(app).error][-1].startswith("The ledger is busy")
+        assert time.monotonic() - begin < 5
+    assert not checked(app).error
+    assert len(ledger.charges()) == 1

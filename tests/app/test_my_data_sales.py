@@ -51,7 +51,8 @@ def bought(place: Path, *purchases: tuple[str, Request, float], source: str = "u
     table = read_table("\n".join(["age,pay", *(f"{a:.4f},{p:.4f}" for a, p in people)]).encode(), "people.csv")
     own, ledger = Own(), Ledger(place)
     own.take(table, source)
-    own.restore(table, ledger, open_budget(table, ledger).account)
+    open_budget(table, ledger)
+    own.restore(table, ledger)
     for method, request, epsilon in purchases:
         own.once(own.ticket, lambda m=method, r=request, e=epsilon: own.sell(m, r, ledger, {"epsilon": e}))
     assert own.problem == ""

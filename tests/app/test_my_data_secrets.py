@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +92,8 @@ class Watched:
     def everything(self) -> dict[str, bytes]:
         """All that has left, by what it is."""
         ledger = Ledger(self.folder / "ledger.sqlite3")
-        accounts = {row.account for row in ledger.charges()}
-        kept = [content for account in accounts for _, content in ledger.kept(account)]
+        with closing(sqlite3.connect(ledger.path)) as connection:
+            kept = [content for (content,) in connection.execute("SELECT content FROM kept")]
         assert len(kept) == len(ledger.charges())
         return {
             **self.files,

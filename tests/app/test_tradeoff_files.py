@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
+from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import load_dataset, run, sweep_store
+from dpgrams_core.datasets import guarded
 from dpgrams_core.datasets.released_twins import released_twin
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures import LabLayout, cell_title, costs, lab_panel, panels_of
 from dpgrams_core.sweeps import plan_cells, run_cell
 from pages._ui.tradeoff_curve import from_file
-from pages._ui.tradeoff_files import opened, parquet_of
+from pages._ui.tradeoff_files import LIMITS, OpenedFile, of_dataset, parquet_of, read_results
 from pages._ui.tradeoff_grids import ARMS, LabSettings, lab_cells
+
+ROOT = Path(__file__).parents[2]
+
+
+def opened(content: bytes, name: str, dataset: str):
+    return of_dataset(read_results(content, name), name, dataset)
 
 
 def lab_of(name: str, **change) -> LabSettings:
@@ -63,7 +78,7 @@ def test_a_results_file_comes_back_as_it_was_and_another_version_is_refused(monk
     varied = plan_cells("dp_grams", "four_corners", n=[60], epsilon=[1.0], runs=1, vary=("clip_multiplier", [1, 2]))
     with pytest.raises(DataError, match="holds no sweep over n and ε"):
         opened(parquet_of([run_cell(cell) for cell in varied]), "x.parquet", "four_corners")
-    monkeypatch.setattr("pages._ui.tradeoff_files.MOST_ROWS", 3)
+    monkeypatch.setattr("pages._ui.tradeoff_files.LIMITS", replace(LIMITS, max_rows=3))
     with pytest.raises(DataError, match="holds 4 runs, and the page shows at most 3"):
         opened(content, "x.parquet", "four_corners")
     monkeypatch.undo()
@@ -81,8 +96,7 @@ def test_a_results_file_of_a_twin_is_shown_to_its_owner(monkeypatch):
     assert dict(cell.options)["n_clusters"] == 3
     result = run_cell(cell)
     assert result.failures == ()
-    file = io.BytesIO(parquet_of([result]))
-    file.name = "mine.parquet"
+    file = OpenedFile("mine.parquet", read_results(parquet_of([result]), "mine.parquet"))
     (found,) = from_file(file, settings).values()
     assert found.scores == result.scores
     assert found.cell.dataset is name
@@ -90,3 +104,120 @@ def test_a_results_file_of_a_twin_is_shown_to_its_owner(monkeypatch):
     monkeypatch.setattr("pages._ui.frame.problem", lambda error: said.append(str(error)))
     assert from_file(file, lab_of("blobs")) is None
     assert said == ["mine.parquet is about other data: choose that data set to see it."]  # and not whose
+
+
+def bomb(**packing) -> bytes:
+    """One long text in each of 200,000 rows: 4.3 GB, in some hundred bytes."""
+    rows, file = 200_000, io.BytesIO()
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * 21_500]))
+    parquet.write_table(pa.table({"options": text}), file, compression="gzip", store_schema=False, **packing)
+    return file.getvalue()
+
+
+def peaks_of(path, bound: int) -> tuple[int, int]:
+    """The most bytes that opening a file took in the process of the page and in its children."""
+    program = f"""
+import resource
+from pathlib import Path
+from dpgrams_core import DataError
+from pages._ui.tradeoff_files import read_results
+resource.setrlimit(resource.RLIMIT_AS, ({bound}, {bound}))
+content = Path({str(path)!r}).read_bytes()
+try:
+    read_results(content, "x.parquet")
+except DataError as error:
+    assert "x.parquet does not hold the results of a sweep" in str(error)
+    (own,) = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    print(1024 * int(own), 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-1000:]
+    page, children = map(int, done.stdout.split())
+    return page, children
+
+
+def test_a_few_hundred_bytes_take_no_gigabytes(tmp_path):
+    content = bomb()
+    assert len(content) < 1_000
+    (tmp_path / "bomb.parquet").write_bytes(content)
+    page, children = peaks_of(tmp_path / "bomb.parquet", 6 * 10**9)
+    assert page < 0.8e9
+    assert children < 0.8e9
+
+
+@pytest.fixture(scope="module")
+def good():
+    (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=2)
+    return parquet_of([run_cell(cell)])
+
+
+def changed(content: bytes, **columns) -> bytes:
+    """A results file with other values in some columns."""
+    table = parquet.read_table(io.BytesIO(content))
+    for name, values in columns.items():
+        place = table.schema.names.index(name) if name in table.schema.names else len(table.schema)
+        column = values if isinstance(values, pa.Array) else pa.array(values, table.schema.field(place).type)
+        table = (
+            table.append_column(name, column) if place == len(table.schema) else table.set_column(place, name, column)
+        )
+    file = io.BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()
+
+
+HOSTILE = {
+    "a method that is none": {"method": ["frog"] * 2},
+    "options without end": {"options": ["[" * 1_900] * 2},
+    "options that are no settings": {"options": ["[1]"] * 2},
+    "options that cannot be told apart": {"options": ['{"a": {"b": 1}}'] * 2},
+    "long options": {"options": ['{"a": "' + "x" * 5_000 + '"}'] * 2},
+    "a run of a huge number": {"run": [0, 2**62]},
+    "no number of a run": {"run": [0, None]},
+    "no n": {"n": [None] * 2},
+    "a negative n": {"n": [-5] * 2},
+    "an epsilon that is none": {"epsilon": [float("nan")] * 2},
+    "a status that is none": {"status": ["certain"] * 2},
+    "no time": {"seconds": [None] * 2},
+    "a score in words": {"other": pa.array(["x", "y"])},
+    "nested scores": {"other": pa.array([[1.0], [2.0]])},
+    "another type": {"n": pa.array([60.0, 60.0])},
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_results_file_with_anything_in_it_gets_a_sentence(what, good):
+    with pytest.raises(DataError, match=r"x\.parquet does not hold the results of a sweep"):
+        read_results(changed(good, **HOSTILE[what]), "x.parquet")
+
+
+def test_a_results_file_is_read_nowhere_but_in_the_guarded_process(good, tmp_path, monkeypatch):
+    assert len(read_results(changed(good), "x.parquet")) == 1
+    (tmp_path / "child.py").write_text("import os; os.abort()")
+    monkeypatch.setattr(guarded, "CHILD", tmp_path / "child.py")
+    with pytest.raises(DataError, match="does not hold the results of a sweep"):
+        read_results(good, "x.parquet")
+
+
+def test_a_results_file_with_more_than_the_page_shows(good, monkeypatch):
+    results = read_results(good, "x.parquet")
+    many = [replace(results[0], cell=replace(results[0].cell, n=n)) for n in range(1, 103)]
+    with pytest.raises(DataError, match="holds 102 values of n, and the page shows at most 100"):
+        of_dataset(many, "x.parquet", "four_corners")
+    monkeypatch.setattr("pages._ui.tradeoff_files.MOST_CELLS", 0)
+    with pytest.raises(DataError, match="more than 0 points"):
+        read_results(good, "x.parquet")
+    with pytest.raises(DataError, match="columns, and at most 100 are read"):
+        read_results(changed(good, **{f"s{k}": pa.array([1.0, 2.0]) for k in range(100)}), "x.parquet")
+
+
+def test_without_uploads_there_is_no_box_for_a_results_file(monkeypatch):
+    def box():
+        from pages._ui.tradeoff_files import file_box
+
+        file_box()
+
+    assert len(AppTest.from_function(box).run().file_uploader) == 1
+    monkeypatch.setenv("DPGRAMS_UPLOADS", "off")
+    page = AppTest.from_function(box).run()
+    assert len(page.file_uploader) == 0
+    assert "Uploads are switched off" in page.caption[0].value

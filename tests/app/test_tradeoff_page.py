@@ -179,27 +179,49 @@ def test_a_long_sweep_waits_for_a_click(made, monkeypatch):
     until(app, "Complete: 10 points, 30 runs")
 
 
-def test_a_scheduler_that_does_not_answer_is_a_sentence_within_ten_seconds(monkeypatch):
-    elsewhere = new_page(lab_part="needed")
-    assert not [item for item in elsewhere.text_input if item.key == "lab_scheduler"]
-    monkeypatch.setattr("streamlit.runtime.context.ContextProxy.ip_address", None)  # a visitor on this machine
+def test_an_address_of_a_visitors_is_never_asked(monkeypatch):
+    """Whoever is at that address could run code on this server: what they send is unpickled."""
+    monkeypatch.setattr("streamlit.runtime.context.ContextProxy.ip_address", None)  # as from this machine itself
+    with socket.socket() as trap:
+        trap.bind(("127.0.0.1", 0))
+        trap.listen()
+        trap.settimeout(0.5)
+        address = f"tcp://127.0.0.1:{trap.getsockname()[1]}"
+        app = AppTest.from_file(str(ROOT / "pages" / "tradeoff.py"), default_timeout=120)
+        for key, value in {**SMALL, "lab_seed": "106", "lab_scheduler": address}.items():
+            app.query_params[key] = value
+        app.session_state["lab_scheduler"] = address
+        until(app.run(), "Complete: 10 points, 30 runs")  # here, and not there
+        with pytest.raises(TimeoutError):
+            trap.accept()
+    assert "lab_scheduler" not in [item.key for item in app.text_input]
+    assert "Curves run on this server." in texts(app)
+
+
+def test_the_owners_cluster_is_used_and_never_named(monkeypatch):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
-        app = new_page(lab_part="needed", lab_seed="106")
+        place = f"127.0.0.1:{probe.getsockname()[1]}"
+        monkeypatch.setenv("DPGRAMS_DASK", f"tcp://{place}")
+        assert "The Dask cluster is for the curves" in texts(new_page(lab_part="needed", lab_seed="107"))
+        app = new_page(lab_seed="107")
         started = time.monotonic()
-        next(item for item in app.text_input if item.key == "lab_scheduler").set_value(
-            f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-        )
-        app.run()
-        assert "The Dask scheduler is for the curves: this part runs on this machine." in texts(app)
-        app.segmented_control(key="lab_part").set_value("curve")
-        app.run()
         while not app.error:
             assert time.monotonic() - started < 20  # ten for the engine, and room for a busy machine
             time.sleep(0.1)
             app.run()
-    assert "scheduler = 'tcp://127.0.0.1" in app.error[0].value
+    assert "The Dask cluster of this server cannot be used: no Dask scheduler answers" in app.error[0].value
+    assert "Curves run on this server's Dask cluster." in texts(app)
+    assert place not in texts(app)
     assert button(app, "lab_start").label == "Start"
+
+
+def test_methods_without_privacy_alone_are_drawn(made):
+    off = {arm.key: "off" for arm in ARMS["modes"] if arm.key != "lab_m_mean_shift"}
+    app = new_page(lab_seed="108", lab_m_mean_shift="on", **off)
+    until(app, "Complete: ")
+    assert not app.exception
+    assert answer(app) == "Choose a private method to see what privacy costs."
 
 
 @pytest.mark.parametrize(

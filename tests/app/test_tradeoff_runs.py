@@ -14,6 +14,7 @@ from dpgrams_core.cells import CellResult, failed_result, same_but_runs
 from dpgrams_core.errors import SpecError
 from dpgrams_core.executors import DIED
 from dpgrams_core.experiments import EXPERIMENTS
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.sweeps import plan_cells, run_cell
 from pages._ui import tradeoff_memory, tradeoff_runs
 from pages._ui.tradeoff_grids import ARMS, GRIDS, LabSettings, command_lines, lab_cells, numbers_of
@@ -128,6 +129,42 @@ def test_a_job_that_nobody_asks_for_any_more_stops_and_continues_when_asked():
     assert again.running
     shared.leave("k", "ann")
     step.release()
+
+
+@pytest.mark.parametrize("how", ["left", "stopped"])
+def test_a_job_ends_in_the_middle_of_a_run_when_its_visitors_have_left(monkeypatch, how):
+    monkeypatch.setattr(tradeoff_runs, "FINISH_SECONDS", 0.2)
+    there = {"ann": True, "bob": True}
+    shared, freed, began = Jobs(), threading.Event(), threading.Event()
+
+    def steps():
+        try:
+            yield "first"
+            began.set()
+            end = time.monotonic() + 60  # a run that nobody would wait for
+            while time.monotonic() < end:
+                checkpoint()
+                time.sleep(0.01)
+            yield "never"
+        finally:
+            freed.set()
+
+    job = shared.ask("k", "ann", steps, present=lambda: there["ann"])
+    assert shared.ask("k", "bob", steps, present=lambda: there["bob"]) is job
+    assert began.wait(20)
+    there["ann"] = False
+    time.sleep(0.3)
+    assert job.running  # bob still waits
+    if how == "left":
+        there["bob"] = False
+    else:
+        shared.leave("k", "ann")
+        shared.leave("k", "bob")
+    assert freed.wait(20)
+    until(lambda: shared.look("k") is None)
+    assert job.stopped
+    assert not job.error
+    assert shared.kept["k"] == "first"
 
 
 def test_an_error_is_kept_as_a_sentence_until_it_is_tried_again():

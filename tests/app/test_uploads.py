@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import sys
 import tempfile
 from pathlib import Path
@@ -77,7 +76,7 @@ def test_an_upload_is_never_on_the_disk(written, monkeypatch):
     assert uploaded(CONTENT) == CONTENT
     assert written == [False]  # so this test sees it
     written.clear()
-    importlib.reload(uploads)
+    uploads.keep_uploads_in_memory()
     assert uploaded(CONTENT) == CONTENT
     assert written == []
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-ROOT = Path(__file__).parents[2]
+from pages._ui.server import UNFORESEEN
+from tests.served import running_server
+
 SHOTS = Path(__file__).parent / "screenshots"
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -26,34 +21,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-
-@contextmanager
-def running_server(folder):
-    """Address of a dashboard started as a user would start it, its log and its budget ledger in ``folder``."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    log_path = folder / "log.txt"
-    log = log_path.open("w")
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    command += ["--server.fileWatcherType", "none"]  # a file saved during the tests must not reload half the code
-    environment = {**os.environ, "DPGRAMS_LEDGER": str(folder / "ledger.sqlite3"), "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, env=environment)
-    address = f"http://127.0.0.1:{port}"
-    for _ in range(300):
-        try:
-            urllib.request.urlopen(address + "/_stcore/health", timeout=1).close()
-            break
-        except OSError:
-            assert process.poll() is None, "the server ended before it answered"
-            time.sleep(0.2)
-    yield address
-    process.terminate()
-    process.wait(timeout=20)
-    log.close()
-    written = log_path.read_text()
-    assert "Traceback" not in written, written[-4000:]
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +62,13 @@ class Dashboard:
         self.errors: list[str] = []
         self.received: list[bytes] = []  # every message of the server to this session
         page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._note)
         page.on("websocket", lambda socket: socket.on("framereceived", self._receive))
+
+    def _note(self, message: ConsoleMessage) -> None:
+        """What the server's policy forbids the page is an error, too (pages/_ui/server.py)."""
+        if "Content Security Policy" in message.text:
+            self.errors.append(message.text)
 
     def _receive(self, message: str | bytes) -> None:
         self.received.append(message if isinstance(message, bytes) else message.encode())
@@ -116,6 +89,7 @@ class Dashboard:
             idle = self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")
             quiet = quiet + 1 if idle.count() else 0
         assert self.page.locator("[data-testid=stException]").count() == 0
+        assert self.page.get_by_text(UNFORESEEN).count() == 0
         assert self.errors == []
         return self
 

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
+import urllib.request
+from contextlib import closing
+from urllib.error import HTTPError
+
+import pytest
+
+from dpgrams_core.privacy.ledger import Ledger
+from pages._ui.server import HEALTH, HEALTH_SECONDS
+
 # One server for the whole file's process group: these start their own.
 
 
@@ -18,3 +29,18 @@ def test_the_first_visitor_may_come_by_a_deep_link(cold_server, browser):
     assert "epsilon=2" in page.url
     assert "n=1000" in page.url
     context.close()
+
+
+def test_pages_open_while_somebody_holds_the_ledger(cold_server, tmp_path, browser):
+    """The health route tells a load balancer of it; a page that asks whether the server is there goes on."""
+    Ledger(tmp_path / "ledger.sqlite3")
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        time.sleep(HEALTH_SECONDS)
+        with pytest.raises(HTTPError, match="503"):
+            urllib.request.urlopen(cold_server + HEALTH)
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{cold_server}/?n=50&curve=off&runs=off&landscape=off")
+        page.wait_for_selector("[data-testid=answer]", timeout=60_000)
+        context.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from dpgrams_core.content import ContentDigest, content_digest
+from dpgrams_core.content import ContentDigest, identity_of
 from dpgrams_core.datasets import parquet_child
 from dpgrams_core.datasets.frames import table_of_frame
 from dpgrams_core.datasets.table_reader import read_table
@@ -66,6 +66,11 @@ def by_arrow(table):
     file = io.BytesIO()
     arrow_csv.write_csv(table, file)
     return file.getvalue()
+
+
+def content_digest(columns):
+    """The digest that a budget belongs to."""
+    return identity_of({str(number): column for number, column in enumerate(columns)}).content
 
 
 @settings(max_examples=60)
@@ -121,8 +126,11 @@ def test_pieces_and_orders_do_not_matter(columns, seed):
     order = rng.permutation(n_rows)
     digest = ContentDigest()
     for part in np.array_split(order, 3):
-        digest.add([arrays[number][part] for number in rng.permutation(len(arrays))])
-    assert digest.finish(len(arrays)) == content_digest(arrays)
+        digest.add({str(number): arrays[number][part] for number in rng.permutation(len(arrays))})
+    names = [str(number) for number in range(len(arrays))]
+    found, whole = digest.finish(names), identity_of(dict(zip(names, arrays, strict=True)))
+    assert found.content == whole.content == content_digest(arrays)
+    assert found.exact == whole.exact
 
 
 @given(st.lists(floats(64), min_size=2, max_size=30), st.data())

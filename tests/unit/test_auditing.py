@@ -98,7 +98,7 @@ class TestPairs:
     def test_private_data_are_refused(self, table):
         moved = np.zeros((20, 2))
         moved[0] = 1
-        with pytest.raises(DataError, match="never on private data"):
+        with pytest.raises(DataError, match="The data are private"):
             neighbour_pair((table(np.zeros((20, 2)), private=True), table(moved, private=True)))
 
 

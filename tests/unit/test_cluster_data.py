@@ -263,6 +263,7 @@ class TestRNASeq:
         genes, labels = tumours
         write_tables(folder, genes, labels, order=rng.permutation(60))  # labels in another order
         data = load_dataset("rnaseq")
+        assert data.representation.fitted == DATASETS["rnaseq"].fitted
         assert (data.kind, data.points.shape, data.n_clusters) == ("clusters", (60, 6), 3)
         assert data.representation.class_names == CLASSES
         assert np.array_equal(data.labels, labels)

@@ -10,6 +10,7 @@ import pytest
 from dpgrams_core import load_dataset, run, score, sweep
 from dpgrams_core.error_ladders import LADDERS, ladder_errors
 from dpgrams_core.error_sources import error_sources, stream_error_sources
+from dpgrams_core.errors import DataError
 from dpgrams_core.ladder_parts import without_noise
 from dpgrams_core.methods.functional_c import bare_release, towards_peaks
 from dpgrams_core.privacy.noise import SimulationNoise
@@ -91,12 +92,12 @@ def test_the_parts_add_up_to_what_a_sweep_reports(seed):
     assert found.sentence.startswith("Of the mean 1 − ARI of")
 
 
-def test_private_data_are_refused(blobs, refused, nothing_drawn):
+def test_private_data_are_refused(blobs, nothing_drawn):
     private = replace(blobs, private=True)
-    refused(lambda: ladder(private, 0), "private", True, "nothing was run")
     rows = LADDERS["functional_c"].estimates(FunctionalCSpec(), private, 0)
-    refused(lambda: list(rows), "private", True)
-    refused(lambda: without_noise(None, blobs.points, private), "private", True)
+    for read in (lambda: ladder(private, 0), lambda: list(rows), lambda: without_noise(None, blobs.points, private)):
+        with pytest.raises(DataError, match="The data are private"):
+            read()
 
 
 @pytest.mark.parametrize(

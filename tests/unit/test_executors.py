@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,6 +27,7 @@ from threadpoolctl import threadpool_info
 from dpgrams_core import SpecError, executors, executors_dask, sweep
 from dpgrams_core.executors import DIED, WINDOW, Lost, Processes, hidden_main, stream_tasks
 from dpgrams_core.executors_dask import local_cluster
+from dpgrams_core.progress import Stopped, stoppable
 from dpgrams_core.sweeps import plan_cells, stream_cells, stream_partial, tidy
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +62,18 @@ def work(task):
             os._exit(1)
         return "second try"
     return task * task
+
+
+@ByValue
+def endless(folder):
+    """Comes by checkpoints for a minute, and says when it began and when it came to its end."""
+    from dpgrams_core.progress import checkpoint
+
+    Path(folder, "began").touch()
+    for _ in range(6_000):
+        checkpoint()
+        time.sleep(0.01)
+    Path(folder, "ended").touch()
 
 
 @ByValue
@@ -267,11 +282,12 @@ def test_something_that_listens_and_never_speaks_is_refused_too(monkeypatch):
 @pytest.mark.parametrize("address", ["", "nonsense", "tcp://", "foo://host:1", "tcp://127.0.0.1:port"])
 def test_what_is_not_an_address_is_refused_at_once(address):
     sentence, seconds = refusal(address)
-    assert "give an address such as tcp://host:8786" in sentence
+    assert "give an address such as tcp://127.0.0.1:8786" in sentence
     assert seconds < 2
 
 
 def test_a_silent_name_server_is_not_waited_for(monkeypatch):
+    monkeypatch.setenv("DPGRAMS_DASK_PLAIN", "on")
     monkeypatch.setattr(executors_dask, "ANSWER_SECONDS", 0.5)
     silent = threading.Event()
     monkeypatch.setattr(executors_dask.socket, "getaddrinfo", lambda *_: silent.wait(60))
@@ -365,3 +381,101 @@ def test_workers_end_with_a_parent_that_was_killed():
     parent.communicate()
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert not alive
+
+
+def test_an_address_elsewhere_is_refused_before_anybody_is_asked(monkeypatch):
+    monkeypatch.setattr(executors_dask.socket, "getaddrinfo", lambda *_: pytest.fail("a name was asked for"))
+    assert "whoever answers there could run code here" in refusal("tcp://cluster.example:8786")[0]
+
+
+def openssl(folder, *words):
+    """One step of making a certificate; there is no other maker of certificates among our packages."""
+    program = shutil.which("openssl")
+    assert program, "the test of TLS needs the program openssl"
+    subprocess.run([program, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Two authorities, each in its folder with a certificate for this machine: the cluster's and a stranger's."""
+    folders = {}
+    for name in ("cluster", "stranger"):
+        folder = folders[name] = tmp_path_factory.mktemp(name)
+        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+        openssl(folder, "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", f"/CN={name}")
+        openssl(folder, "req", *key, "-keyout", "own.key", "-out", "own.csr", "-subj", "/CN=localhost")
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial")
+        openssl(folder, "x509", "-req", "-in", "own.csr", *signed, "-out", "own.pem")
+    return folders
+
+
+@pytest.fixture
+def tls(certificates, monkeypatch):
+    """``tls(name)``: the owner's settings hold the certificates of one of the two."""
+
+    def set_to(name):
+        for setting, file in (("CA", "ca.pem"), ("CERT", "own.pem"), ("KEY", "own.key")):
+            monkeypatch.setenv(f"DPGRAMS_DASK_TLS_{setting}", str(certificates[name] / file))
+
+    return set_to
+
+
+def test_a_cluster_with_certificates_serves_those_who_have_one_of_its_own(certificates, tls, seed):
+    folder = certificates["cluster"]
+    files = {"tls_ca_file": str(folder / "ca.pem")}
+    for role in ("scheduler", "worker", "client"):
+        files |= {f"tls_{role}_cert": str(folder / "own.pem"), f"tls_{role}_key": str(folder / "own.key")}
+    security = distributed.Security(require_encryption=True, **files)
+    how = {"n": [60], "epsilon": [1], "runs": 2, "seed": seed}
+    with local_cluster(1, protocol="tls://", security=security) as mine:
+        address = mine.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        assert "for TLS set DPGRAMS_DASK_TLS_CA" in refusal(address)[0]
+        tls("stranger")
+        assert "no Dask scheduler answers there" in refusal(address)[0]
+        tls("cluster")
+        assert "must begin with tls://" in refusal(address.replace("tls", "tcp"))[0]
+        there = sweep("mean_shift", "four_corners", executor="dask", scheduler=address, **how)
+    here = sweep("mean_shift", "four_corners", **how)
+    pd.testing.assert_frame_equal(there.drop(columns="seconds"), here.drop(columns="seconds"))
+
+
+@pytest.mark.parametrize("how", ["closed", "stopped"])
+def test_a_worker_leaves_a_task_that_nobody_waits_for(tmp_path, pool, how):
+    gone = threading.Event()
+
+    def check():
+        if gone.is_set():
+            raise Stopped
+
+    def read():
+        """As a job does: in a thread, until it is stopped in the middle of waiting."""
+        stream = pool.stream(endless, [tmp_path] * 2)  # both workers
+        with suppress(Stopped), stoppable(check):
+            next(stream)
+        stream.close()
+
+    reader = threading.Thread(target=read)
+    if how == "stopped":
+        reader.start()
+    else:
+        # A stream that is closed while its tasks run: one short task came back, and the others are under way.
+        stream = pool.stream(endless_or_not, [None, tmp_path, tmp_path])
+        assert next(stream)[0] is None
+    end = time.monotonic() + 30
+    while not (tmp_path / "began").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    if how == "stopped":
+        gone.set()
+        reader.join(timeout=30)
+        assert not reader.is_alive()
+    else:
+        stream.close()
+    assert sorted(pool.stream(work, range(4))) == [(number, number**2) for number in range(4)]  # the workers are free
+    assert not (tmp_path / "ended").exists()
+
+
+@ByValue
+def endless_or_not(folder):
+    return None if folder is None else endless(folder)

@@ -22,7 +22,7 @@ from dpgrams_core.figures.own_data import Units, surface_map
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.readings import released_modes
 from dpgrams_core.recipes import release_record, spec_json
-from dpgrams_core.releasing import release
+from dpgrams_core.releasing import data_identity, release
 from dpgrams_core.reports import RELEASE_ORIGIN, figure_html, ledger_line, stakeholder_report
 from dpgrams_core.scripts import release_script
 from dpgrams_core.tables import table_csv
@@ -114,7 +114,7 @@ def test_no_export_and_no_log_of_a_release_holds_the_record_a_seed_or_a_diagnost
     files = every_export(data, paid, ledger)
     files |= {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     files |= {name: as_file(part) for name, part in vars(paid.release).items() if isinstance(part, np.ndarray)}
-    ((_, files["kept"]),) = ledger.kept(paid.charge.account)
+    ((_, files["kept"]),) = ledger.kept(paid.charge.account, data_identity(data))
     files["log"] = caplog.text.encode()
     files["screen"] = "".join(capsys.readouterr()).encode()
     for name, content in files.items():

@@ -81,6 +81,9 @@ class Replay(Noise):
         refuse_not_finite(exact)
         return self._answer("gaussian", exact, scale, lambda: self._rng.independent_gaussian(exact, scale))
 
+    def rotated_gaussian(self, exact, basis, scale):
+        return self.independent_gaussian(exact, scale)
+
     def batch(self, n, size):
         return np.arange(size)  # the first record, which is the replaced one, is in every batch
 

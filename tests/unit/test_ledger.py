@@ -238,7 +238,7 @@ class TestFilesThatDoNotFit:
         other = sqlite3.connect(ledger.path, isolation_level=None)
         try:
             other.execute("BEGIN EXCLUSIVE")
-            with pytest.raises(BudgetError, match=r"busy\. Nothing was drawn"):
+            with pytest.raises(BudgetError, match=r"busy: .* Nothing was drawn and nothing was charged"):
                 pay(ledger, account)
         finally:
             other.close()

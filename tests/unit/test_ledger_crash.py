@@ -7,17 +7,27 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from dpgrams_core import Dataset
+from dpgrams_core.datasets.table_reader import read_table
 from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.privacy.ledger_restore import verify_ledger
+from dpgrams_core.releasing import data_identity
 
 ROOT = Path(__file__).parents[2]
 EPSILON = 0.5
+# The records of the program below, once more.
+DATA = Dataset(name="mine", kind="modes", points=np.linspace(-3, 3, 60)[:, None], box=[(-4, 4)], private=True)
+TABLE = read_table(pd.DataFrame({"age": np.linspace(20, 60, 8_000)}).to_csv(index=False).encode(), "people.csv")
 DRAWS = {"functional": 1, "dp_grams": 4, "bounds": 2}  # of one purchase: two starts and two steps; two rounds of counts
 
 # Buys in child processes that are killed: at their k-th step, for every k, or after some time.  A step is every
-# statement of the ledger's database and either side of its commit, and either side of a draw.  That noise is about to
+# statement that may write the ledger's database and either side of its commit, every part of writing the high-water
+# mark, half a line included, and either side of a draw.  That noise is about to
 # be drawn is written to a file of its own before it is, with the child's number, so that the file is never below what
 # was drawn.  The first draw of a purchase counts as its whole price.
 PROGRAM = """
@@ -28,7 +38,10 @@ import pandas as pd
 from dpgrams_core import Dataset
 from dpgrams_core import releasing
 from dpgrams_core.datasets.table_reader import read_table
+from dpgrams_core.privacy import ledger_mark
 from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.privacy.ledger_file import read_key
+from dpgrams_core.privacy.ledger_restore import verify_ledger
 from dpgrams_core.privacy.noise import ReleaseNoise
 
 folder, seed, epsilon = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
@@ -54,12 +67,32 @@ def step(*_):
 
 
 real_connection, real_charge, real_keep = Ledger._connection, Ledger.charge, Ledger.keep
-late = {}
+real_write, real_sync = ledger_mark._write, os.fsync
+late, left_by_the_crash = {}, set()
+
+
+def statement(words):
+    if words.split()[0].upper() not in ("SELECT", "PRAGMA"):
+        step()
+
+
+def write(handle, content, place):
+    half = len(content) // 2
+    step()
+    real_write(handle, content[:half], place)
+    step()
+    real_write(handle, content[half:], place + half)
+    step()
+
+
+def sync(handle):
+    real_sync(handle)
+    step()
 
 
 def connection(self):
     made = real_connection(self)
-    made.set_trace_callback(step)
+    made.set_trace_callback(statement)
     step()
     return made
 
@@ -95,6 +128,7 @@ def keep(self, made, content):
 
 
 Ledger._connection, Ledger.charge, Ledger.keep = connection, charge, keep
+ledger_mark._write, os.fsync = write, sync
 for name in ("independent_gaussian", "gumbel_argmax"):
     setattr(ReleaseNoise, name, watched(getattr(ReleaseNoise, name)))
 
@@ -120,12 +154,19 @@ def child(buy, path, number=None, delay=None):
     return os.WIFSIGNALED(status)
 
 
-def state(path, account):
+def state(path, account, records):
     Ledger._connection = real_connection
+    mark = ledger_mark.HighWater(ledger_mark.marks_folder(), read_key(path)).path
+    before = mark.read_bytes()
+    report = verify_ledger(path)
+    assert report.problems == (), report  # no way out is needed: it opens by itself
     charged = sum(row.epsilon for row in Ledger(path).charges(account))
-    kept = sum(row.epsilon for row, _ in Ledger(path).kept(account))
+    left_by_the_crash.add("nothing" if mark.read_bytes() == before else "a line" if before[-1:] == b"\\n" else "half")
+    kept = sum(row.epsilon for row, _ in Ledger(path).kept(account, releasing.data_identity(records)))
     Ledger._connection = connection
     drawn = drawn_path.read_text().split() if drawn_path.exists() else []
+    marked = [json.loads(line)[1] for line in before.split(b"\\n")[:-1]].count("charge")
+    assert order == "late" or marked >= len(set(drawn)), "noise was drawn before the charge was in the mark"
     return (charged, epsilon * len(set(drawn)), kept), drawn.count(str(children))
 
 
@@ -135,12 +176,13 @@ def crashes(case):
     records, buy = purchases[case]
     account = releasing.open_budget(records, Ledger(path), cap_epsilon=1000.0, cap_delta=0.5).account
     found, draws, killed, number = [], [], 0, 0
+    left_by_the_crash.clear()
     was_killed = True
     while was_killed:  # every step in turn, until a purchase is over before it
         number += 1
         was_killed = child(buy, path, number=number)
         killed += was_killed
-        after, count = state(path, account)
+        after, count = state(path, account, records)
         found.append(after)
         draws.append(count)
         if after[0] < after[1]:  # caught; nothing that comes now makes it good
@@ -151,8 +193,15 @@ def crashes(case):
         whole = time.monotonic() - begin
         for _ in range(10):
             killed += child(buy, path, delay=chance.uniform(0, whole))
-            found.append(state(path, account)[0])
-    return {"found": found, "draws": draws, "killed": killed, "steps": number - 1, "account": account}
+            found.append(state(path, account, records)[0])
+    return {
+        "found": found,
+        "draws": draws,
+        "killed": killed,
+        "steps": number - 1,
+        "account": account,
+        "mark": sorted(left_by_the_crash),
+    }
 
 
 chance, results = random.Random(seed), {}
@@ -202,9 +251,15 @@ def test_the_crashes_came_before_between_and_after(crashed):
     assert set(result["draws"]) == set(range(DRAWS[case] + 1))  # also between the draws that one charge pays for
 
 
+def test_the_mark_was_whole_behind_or_broken_and_the_ledger_opened_by_itself(crashed):
+    """Each of these was met, and after each the ledger was sound (``state`` in the program above)."""
+    assert crashed[1]["mark"] == ["a line", "half", "nothing"]
+    assert verify_ledger(crashed[2].path).problems == ()
+
+
 def test_what_was_kept_comes_back_whole(crashed):
     case, result, ledger = crashed
-    kept = read_kept(ledger, result["account"])
+    kept = read_kept(ledger, TABLE.identity if case == "bounds" else data_identity(DATA))
     assert kept.problems == ()
     assert EPSILON * (len(kept.releases) + len(kept.bounds)) == result["found"][-1][2]
     assert not (kept.releases if case == "bounds" else kept.bounds)

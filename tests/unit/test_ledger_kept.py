@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +13,11 @@ from dpgrams_core import BudgetError, Dataset
 from dpgrams_core import releasing as releasing_module
 from dpgrams_core.datasets.table_reader import Column, make_table
 from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.privacy.ledger_file import KEY_BYTES
+from dpgrams_core.privacy.ledger_mark import HighWater
+from dpgrams_core.privacy.ledger_restore import verify_ledger
 from dpgrams_core.privacy.noise import ReleaseNoise
-from dpgrams_core.releasing import release, release_range
+from dpgrams_core.releasing import data_identity, release, release_range
 
 
 @pytest.fixture
@@ -35,12 +40,40 @@ def pay(ledger, account):
     return ledger.charge(account, (), epsilon=0.5, delta=1e-6, status="nominal", description="a test")
 
 
-def as_version_1(path):
-    """The file as it was before anything was kept in it."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("DROP TABLE kept")
-    connection.execute("PRAGMA user_version = 1")
+OLD_TABLES = """
+CREATE TABLE seal (mark TEXT NOT NULL);
+CREATE TABLE accounts (
+    account TEXT PRIMARY KEY, cap_epsilon TEXT NOT NULL, cap_delta TEXT NOT NULL, opened TEXT NOT NULL);
+CREATE TABLE charges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT NOT NULL REFERENCES accounts, at TEXT NOT NULL,
+    description TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, status TEXT NOT NULL, events TEXT NOT NULL);
+CREATE TABLE draws (charge INTEGER PRIMARY KEY REFERENCES charges, at TEXT NOT NULL);
+CREATE TABLE kept (charge INTEGER PRIMARY KEY REFERENCES charges, at TEXT NOT NULL, content BLOB NOT NULL);
+CREATE TRIGGER charges_stay BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
+CREATE TRIGGER charges_hold BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is never changed'); END;
+CREATE TRIGGER accounts_stay BEFORE DELETE ON accounts BEGIN SELECT RAISE(ABORT, 'an account is never deleted'); END;
+CREATE TRIGGER accounts_hold BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'a cap is never changed'); END;
+CREATE TRIGGER kept_hold BEFORE UPDATE ON kept BEGIN SELECT RAISE(ABORT, 'what is kept is never changed'); END;
+"""
+
+
+def as_version(number, ledger):
+    """A ledger as an older version left it: 1 kept nothing, 2 did; neither had a chain or a high-water mark."""
+    path = ledger.path
+    ledger.mark.path.unlink()
+    os.truncate(path.with_name(path.name + ".key"), KEY_BYTES + number - 1)
+    old = path.with_name("old")
+    connection = sqlite3.connect(old, isolation_level=None)
+    connection.executescript(OLD_TABLES)
+    connection.execute("ATTACH ? AS new", (str(path),))
+    connection.execute("INSERT INTO seal SELECT mark FROM new.seal")
+    for table in ("accounts", "charges", "draws", "kept"):
+        connection.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
+    if number == 1:
+        connection.execute("DROP TABLE kept")
+    connection.execute(f"PRAGMA user_version = {number}")
     connection.close()
+    old.replace(path)
 
 
 def version(path):
@@ -88,27 +121,59 @@ def test_nothing_is_kept_without_a_charge(ledger, tmp_path):
 
 
 class TestOlderFiles:
-    def test_one_is_upgraded_in_place(self, ledger):
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_one_is_upgraded_in_place(self, number, ledger):
         charge = pay(ledger, opened(ledger, b"one"))
-        as_version_1(ledger.path)
+        ledger.keep(charge, b"before")
+        charge = replace(charge, drawn=True)
+        as_version(number, ledger)
         again = Ledger(ledger.path)
-        assert version(ledger.path) == 2
+        assert version(ledger.path) == 3
         assert again.charges() == [charge]
-        assert again.kept(charge.account) == []
+        assert [content for _, content in again.kept(charge.account)] == [b"before"] * (number - 1)
         again.keep(charge, b"x")
         assert len(Ledger(ledger.path).kept(charge.account)) == 1
         assert again.account(charge.account).left_epsilon == 9.5
+        report = verify_ledger(ledger.path)
+        assert report.problems == ()
+        assert any(f"upgraded from version {number}" in line for line in report.sound)
+        assert again.mark.lines()[0][0].kind == "ledger"
+
+    def test_a_crash_before_its_high_water_mark_is_made_is_no_loss(self, ledger, monkeypatch):
+        charge = pay(ledger, opened(ledger, b"one"))
+        as_version(2, ledger)
+        assert "gets its chain when it is next used" in verify_ledger(ledger.path).problems[0]
+        with monkeypatch.context() as patch:
+            patch.setattr(HighWater, "write", None)
+            with pytest.raises(TypeError):
+                Ledger(ledger.path)
+        assert version(ledger.path) == 3
+        assert Ledger(ledger.path).charges() == [charge]
+        assert verify_ledger(ledger.path).problems == ()
 
     def test_one_with_another_key_is_left_as_it_was(self, ledger):
-        as_version_1(ledger.path)
+        as_version(1, ledger)
         ledger.path.with_name(ledger.path.name + ".key").write_bytes(bytes(32))
         with pytest.raises(BudgetError, match="do not belong together"):
             Ledger(ledger.path)
         assert version(ledger.path) == 1
 
+    @pytest.mark.parametrize("change", ["epsilon = '-2'", "delta = '-0.1'", "epsilon = '0.5 '", "epsilon = 'nan'"])
+    def test_one_with_an_amount_that_is_none_is_left_as_it_was(self, change, ledger):
+        pay(ledger, opened(ledger, b"one"))
+        as_version(2, ledger)
+        connection = sqlite3.connect(ledger.path, isolation_level=None)
+        connection.execute("DROP TRIGGER charges_hold")
+        connection.execute(f"UPDATE charges SET {change}")
+        connection.close()
+        before = ledger.path.read_bytes()
+        with pytest.raises(BudgetError, match="a row that was never written by it"):
+            Ledger(ledger.path)
+        assert ledger.path.read_bytes() == before
+
     def test_a_newer_one_is_refused(self, ledger):
         connection = sqlite3.connect(ledger.path, isolation_level=None)
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
         connection.close()
         with pytest.raises(BudgetError, match="not one that this version knows"):
             Ledger(ledger.path)
@@ -142,7 +207,7 @@ class TestAPaidReleaseIsNotLost:
         assert full_disk["full"]
         assert not paid.kept
         assert paid.release.surface is not None
-        assert ledger.kept(paid.charge.account) == []
+        assert ledger.kept(paid.charge.account, data_identity(data)) == []
         assert [charge.epsilon for charge in ledger.charges()] == [0.5]
         full_disk["full"] = False  # somebody makes room
         assert ledger.charges()[0].drawn
@@ -175,7 +240,7 @@ class TestAPaidReleaseIsNotLost:
 def test_keeping_can_be_left_out(ledger, data):
     paid = release("functional", data, ledger, epsilon=0.5, keep=False)
     assert not paid.kept
-    assert ledger.kept(paid.charge.account) == []
+    assert ledger.kept(paid.charge.account, data_identity(data)) == []
     assert [charge.drawn for charge in ledger.charges()] == [True]
 
 
@@ -189,6 +254,6 @@ def test_a_crash_between_charge_and_draw_leaves_the_charge_and_nothing_kept(ledg
             release("functional", data, ledger, epsilon=0.5)
     (charge,) = ledger.charges()
     assert not charge.drawn
-    assert ledger.kept(charge.account) == []
+    assert ledger.kept(charge.account, data_identity(data)) == []
     paid = release("functional", data, ledger, epsilon=0.25)  # the next one is not hindered by it
-    assert [item.id for item, _ in ledger.kept(charge.account)] == [paid.charge.id]
+    assert [item.id for item, _ in ledger.kept(charge.account, data_identity(data))] == [paid.charge.id]

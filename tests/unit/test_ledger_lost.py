@@ -1,4 +1,4 @@
-"""A ledger that loses one of its two files: no budget is refilled, and a crash while both are made is no loss."""
+"""A ledger that loses one of its files: no budget is refilled, and a crash while both are made is no loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from dpgrams_core import BudgetError
 from dpgrams_core.privacy import ledger as ledger_module
 from dpgrams_core.privacy.ledger import Ledger
-from dpgrams_core.privacy.ledger_file import KEY_BYTES, mark_key, read_or_make_key
+from dpgrams_core.privacy.ledger_file import KEY_BYTES, read_or_make_key, seal_key
+from dpgrams_core.privacy.ledger_mark import HighWater
 
 
 @pytest.fixture
@@ -54,25 +55,26 @@ def test_who_removes_both_begins_anew(ledger):
     assert Ledger(ledger.path).charges() == []
 
 
-def test_a_ledger_of_before_the_mark_gets_it(ledger):
+@pytest.mark.parametrize("size", [KEY_BYTES, KEY_BYTES + 1])
+def test_a_ledger_of_before_the_seal_gets_it(size, ledger):
     account = spent(ledger)
     place = key_of(ledger.path)
-    os.truncate(place, KEY_BYTES)
+    os.truncate(place, size)
     assert Ledger(ledger.path).account(account).left_epsilon == 0.25
-    assert len(place.read_bytes()) == KEY_BYTES + 1
+    assert len(place.read_bytes()) == KEY_BYTES + 2
     ledger.path.unlink()
     with pytest.raises(BudgetError, match="Put back a copy"):
         Ledger(ledger.path)
 
 
-def test_the_mark_leaves_the_key_as_it_is(tmp_path):
+def test_the_seal_leaves_the_key_as_it_is(tmp_path):
     path = tmp_path / "ledger"
     key = read_or_make_key(path)
     for _ in range(2):
-        mark_key(path)
+        seal_key(path)
         assert read_or_make_key(path) == key
         assert key_of(path).read_bytes()[:KEY_BYTES] == key
-        assert len(key_of(path).read_bytes()) == KEY_BYTES + 1
+        assert len(key_of(path).read_bytes()) == KEY_BYTES + 2
     assert key_of(path).stat().st_mode & 0o777 == 0o600
 
 
@@ -89,13 +91,29 @@ def make_and_die(path, step):
         made.set_trace_callback(lambda words: die() if step in words else None)
         return made
 
-    if step in ("set_up", "mark_key"):
+    if step in ("set_up", "seal_key"):
         setattr(ledger_module, step, die)
+    if step == "mark":
+        HighWater.write = die
+    if step == "half a mark":
+        os.replace = die
     Ledger._connection = connection
     Ledger(path)
 
 
-@pytest.mark.parametrize("step", ["set_up", "CREATE TABLE draws", "INSERT INTO seal", "COMMIT", "mark_key"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "set_up",
+        "CREATE TABLE draws",
+        "INSERT INTO seal",
+        "INSERT INTO chain",
+        "COMMIT",
+        "mark",
+        "half a mark",
+        "seal_key",
+    ],
+)
 def test_a_crash_while_it_is_made_is_no_loss(step, tmp_path):
     path = tmp_path / "ledger"
     process = multiprocessing.get_context("fork").Process(target=make_and_die, args=(path, step))
@@ -105,10 +123,10 @@ def test_a_crash_while_it_is_made_is_no_loss(step, tmp_path):
     assert len(key_of(path).read_bytes()) == KEY_BYTES
     ledger = Ledger(path)
     assert ledger.account(spent(ledger)).left_epsilon == 0.25
-    assert len(key_of(path).read_bytes()) == KEY_BYTES + 1
+    assert len(key_of(path).read_bytes()) == KEY_BYTES + 2
 
 
-def test_nothing_is_charged_before_the_mark(tmp_path, monkeypatch):
+def test_nothing_is_charged_before_the_seal(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError("no space left on device")
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpgrams_core.cells import CellResult, failed_result
 from dpgrams_core.experiments import CLUSTERING, MODES, REGRESSION
-from dpgrams_core.figures import column_title, judged, measure_words, ratio_chart, standings, status_of
+from dpgrams_core.figures import column_title, judged, measure_words, ratio_chart, standings, statuses_of
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE
 from dpgrams_core.methods import METHODS
 from dpgrams_core.paper import ONE_RUN
@@ -111,7 +111,7 @@ def test_a_cell_without_a_run_is_not_judged_and_has_no_say_in_the_status():
     results += [(column, result(column, cell, mse=(0.001, 0.002))) for column, cell in pairs[1:]]
     table = judged(MODES, results)
     assert table[table["runs"] == 0]["ahead"].isna().all()
-    assert status_of(table, "functional") == "proven"
+    assert statuses_of(table, "functional") == ("proven",)
     (item,) = standings(MODES, table)
     assert (item.ahead, item.cells, item.missing) == (4, 4, 1)
 

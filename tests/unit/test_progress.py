@@ -1,12 +1,32 @@
-"""The progress bar: honest about what it knows, quiet in a log."""
+"""The progress bar, honest about what it knows and quiet in a log; and checkpoints, where long work ends."""
 
 from __future__ import annotations
 
 import io
+import pickle
+import threading
 
+import numpy as np
 import pytest
 
-from dpgrams_core.progress import LINE_SECONDS, Progress, time_words
+from dpgrams_core import METHODS, Dataset, load_dataset, run
+from dpgrams_core.auditing import stream_audit
+from dpgrams_core.cells import run_cell
+from dpgrams_core.comparison import ComparisonSettings, tight_rounds
+from dpgrams_core.density import clipped_score, density_and_gradient
+from dpgrams_core.fourier import feature_sums
+from dpgrams_core.kernels import KERNELS
+from dpgrams_core.ladder_runs import ladder_runs, run_ladder
+from dpgrams_core.methods.baselines import fast_mean_shift
+from dpgrams_core.methods.linear_rounds import kernel_sums
+from dpgrams_core.noise_curves import noise_ratios
+from dpgrams_core.privacy.accountants import quotes, rounds_multiplier
+from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.progress import LINE_SECONDS, Progress, Stopped, checkpoint, stoppable, time_words, uninterrupted
+from dpgrams_core.readings import released_modes
+from dpgrams_core.releasing import release
+from dpgrams_core.surfaces import box_bases, coefficients
+from dpgrams_core.sweeps import plan_cells, stream_partial
 
 
 class Terminal(io.StringIO):
@@ -87,3 +107,124 @@ def test_nothing_to_do_is_no_division_by_zero(clock):
 @pytest.mark.parametrize(("seconds", "words"), [(89, "89 seconds"), (90, "2 minutes"), (3599, "60 minutes")])
 def test_times_are_in_words(seconds, words):
     assert time_words(seconds) == words
+
+
+DATA = {"modes": "four_corners", "regression": "sinusoid", "clusters": "blobs"}
+# These are one call into a library, which knows no checkpoint.
+CLOSED = ("kmeans", "dp_kmeans", "lowess")
+
+
+class After:
+    """A check that ends the work when it is asked for the so-and-so-manieth time."""
+
+    def __init__(self, count=None):
+        self.asked, self.count = 0, count
+
+    def __call__(self):
+        self.asked += 1
+        if self.count is not None and self.asked >= self.count:
+            raise Stopped
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in CLOSED])
+def test_every_method_passes_checkpoints_which_change_nothing_and_can_end_it(method):
+    data = load_dataset(DATA[METHODS[method].kind], n=400, seed=0)
+    plain = run(method, data, seed=3)
+    check = After()
+    with stoppable(check):
+        watched = run(method, data, seed=3)
+    assert check.asked >= 1
+    for name in ("modes", "curve", "trajectories", "anchors"):
+        before, after = getattr(plain, name), getattr(watched, name)
+        assert (before is None) == (after is None)
+        assert before is None or np.array_equal(before, after)
+    for number in {1, check.asked}:
+        with pytest.raises(Stopped), stoppable(After(number)):
+            run(method, data, seed=3)
+
+
+@pytest.mark.parametrize("calibration", ["experiments", "theorem", "tight"])
+def test_every_round_is_a_checkpoint(calibration):
+    data = load_dataset("four_corners", n=400, seed=0)
+    counts = []
+    for steps in (10, 60):
+        check = After()
+        with stoppable(check):
+            run("dp_grams", data, seed=0, calibration=calibration, n_steps=steps)
+        counts.append(check.asked)
+    assert counts[1] - counts[0] >= 50
+
+
+def test_large_data_are_read_in_pieces_with_checkpoints_between():
+    data = load_dataset("four_corners", n=100_000, seed=0)
+    some = data.points[:200]
+    works = [
+        lambda: density_and_gradient(KERNELS["gaussian"], data.points, some, 0.5),
+        lambda: clipped_score(KERNELS["gaussian"], data.points, some, 0.5, 1.0),
+        lambda: kernel_sums(data.points, some, 0.5),
+        lambda: coefficients(data.points, box_bases(data.box, 1.5)),
+        lambda: feature_sums(data.points[:30_000], data.box, 1.5, 8),
+        lambda: fast_mean_shift(data.points, 1.5, data.points[:10]),
+    ]
+    for work in works:
+        with pytest.raises(Stopped), stoppable(After(3)):
+            work()
+
+
+def test_runs_trials_ladders_accountants_and_curves_pass_checkpoints():
+    (cell,) = plan_cells("dp_grams", "four_corners", n=[100], epsilon=[1.0], runs=2)
+    settings = ComparisonSettings(n=1_000, batch_size=100)
+    rounds_multiplier.cache_clear()
+    works = [
+        lambda: run_cell(cell),
+        lambda: next(stream_audit("functional", trials=40, n=20)),
+        lambda: list(stream_partial([cell])),
+        lambda: run_ladder(ladder_runs(cell, "mse")[0]),
+        lambda: tight_rounds(settings, 0.7),
+        lambda: quotes(tight_rounds(ComparisonSettings(), 1.0), 1e-6),
+        lambda: noise_ratios(settings, 500),
+        lambda: released_modes(run("functional", load_dataset("four_corners", n=300, seed=0), seed=0), 1.2),
+    ]
+    for work in works:
+        with pytest.raises(Stopped), stoppable(After(1)):
+            work()
+
+
+def test_an_end_is_no_failure_of_a_run():
+    (cell,) = plan_cells("dp_grams", "four_corners", n=[100], epsilon=[1.0], runs=3)
+    results = []
+    with pytest.raises(Stopped), stoppable(After(40)):
+        list(map(results.append, stream_partial([cell], piece_runs=1)))
+    assert results
+    assert all(not result.failures for result in results)
+
+
+def test_a_check_is_for_its_own_thread_and_block():
+    with stoppable(After(1)):
+        other = threading.Thread(target=checkpoint)
+        other.start()
+        other.join()
+        with stoppable(After(5)):
+            checkpoint()
+        with pytest.raises(Stopped):
+            checkpoint()
+    checkpoint()
+    assert isinstance(pickle.loads(pickle.dumps(Stopped())), Stopped)
+    assert not isinstance(Stopped(), Exception)
+
+
+def test_nothing_ends_what_must_not_end():
+    with stoppable(After(1)), uninterrupted(), stoppable(After(1)):
+        checkpoint()
+
+
+@pytest.mark.parametrize("method", ["functional", "dp_grams"])
+def test_a_paid_release_is_drawn_and_kept_whoever_has_left(tmp_path, rng, method):
+    ledger = Ledger(tmp_path / "ledger.sqlite3")
+    mine = Dataset(name="mine", kind="modes", points=rng.normal(size=(300, 2)), box=[(-5, 5)] * 2, private=True)
+    options = {"calibration": "tight"} if method == "dp_grams" else {}
+    with stoppable(After(1)):
+        paid = release(method, mine, ledger, epsilon=0.5, **options)
+    assert paid.kept
+    assert not paid.release.unread
+    assert len(ledger.charges(paid.charge.account)) == 1

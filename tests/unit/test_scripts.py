@@ -56,7 +56,7 @@ def test_the_script_of_every_method_gives_the_same_numbers_to_the_last_digit(see
         assert lines.pop(0).startswith(METHODS[recipe.method].title)
         assert [ast.literal_eval(lines.pop(0)) for _ in rows] == rows.tolist()
         guarantee = release.guarantee
-        assert lines.pop(0) == f"guarantee: {guarantee.status} {guarantee.epsilon} {guarantee.delta}"
+        assert lines.pop(0) == f"guarantee: {guarantee.words} {guarantee.epsilon} {guarantee.delta}"
         assert lines.pop(0) == f"scores: {score(release, data)}"
     assert lines == []
 

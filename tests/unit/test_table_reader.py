@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from dpgrams_core import DataError, SpecError, load_table
-from dpgrams_core.datasets import csv_reader, csv_text, parquet_reader
+from dpgrams_core.datasets import csv_reader, csv_text, guarded
 from dpgrams_core.datasets.table_reader import Limits, read_table
 from dpgrams_core.datasets.upload import LEAST_ROWS, named_box, picked_names, picked_rows, read_upload, table_of_frame
 from dpgrams_core.settings import Settings
@@ -293,21 +295,64 @@ def test_a_parquet_file_that_unpacks_to_too_much():
 )
 def test_a_parquet_file_that_ends_or_holds_up_its_process(program, tmp_path, monkeypatch):
     (tmp_path / "child.py").write_text(program)
-    monkeypatch.setattr(parquet_reader, "CHILD", tmp_path / "child.py")
-    monkeypatch.setattr(parquet_reader, "WAIT_SECONDS", 2.0)
+    monkeypatch.setattr(guarded, "CHILD", tmp_path / "child.py")
+    monkeypatch.setattr(guarded, "WAIT_SECONDS", 2.0)
     sentence_of(lambda: read_table(good_parquet(), "a.parquet"))
 
 
-def test_the_process_of_a_parquet_file_has_bounded_memory(monkeypatch, tmp_path):
-    """A file whose pages unpack to more than its process may have."""
-    content = as_parquet({"a": np.zeros(3_000_000)}, use_dictionary=False, compression="gzip")
-    assert len(content) < 100_000
-    assert read_table(content, "a.parquet").n_rows == 3_000_000
-    child = parquet_reader.CHILD.read_text().replace("SPARE_MEMORY = 4 * 2**30", "SPARE_MEMORY = 2**20")
-    path = tmp_path / "child.py"
-    path.write_text(child)
-    monkeypatch.setattr(parquet_reader, "CHILD", path)
-    assert "unpacks to too much" in sentence_of(lambda: read_table(content, "a.parquet", Limits(max_numbers=3_000_000)))
+def test_the_process_of_a_file_has_bounds(tmp_path):
+    """Of memory; and it can write nothing to the disk, not even its own memory when it crashes."""
+    program = f"""
+import resource, runpy
+runpy.run_path({str(guarded.CHILD)!r})["bind"](1_000_000, 1_000)
+assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
+kept = bytearray(500 * 2**20)
+try:
+    bytearray(2**30)
+except MemoryError:
+    print("no memory")
+try:
+    with open({str(tmp_path / "file")!r}, "w") as file:
+        file.write("x")
+except OSError:
+    print("no file")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["no memory", "no file", ""]
+
+
+@pytest.mark.parametrize("content", [b"a,b\n" + ROWS.encode(), good_parquet()], ids=["CSV", "Parquet"])
+def test_an_upload_is_read_nowhere_but_in_the_guarded_process(content, tmp_path, monkeypatch):
+    settings = Settings(ledger=Path("unused"))
+    assert read_upload(content, "a", settings).content == read_table(content, "a").content
+    (tmp_path / "child.py").write_text("import os; os.abort()")
+    monkeypatch.setattr(guarded, "CHILD", tmp_path / "child.py")
+    sentence_of(lambda: read_upload(content, "a", settings))
+
+
+def test_a_csv_upload_that_keeps_its_parser_busy_is_ended(monkeypatch):
+    """Every row of the wrong length takes a call into Python; in this process nothing would end them."""
+    monkeypatch.setattr(guarded, "WAIT_SECONDS", 1.5)
+    content = b"a,b\n" + b"1\n" * 20_000_000
+    assert "within the limits" in sentence_of(lambda: read_upload(content, "a.csv", Settings(ledger=Path("unused"))))
+
+
+def test_an_upload_says_of_a_csv_file_what_a_local_one_does(tmp_path):
+    content = b"a;b\n\n" + ROWS.replace(",", ";").encode()
+    (tmp_path / "a.csv").write_bytes(content)
+    held, local = read_upload(content, "a.csv", Settings(ledger=Path("unused"))), read_table(tmp_path / "a.csv")
+    assert (held.columns, held.n_rows, held.notes) == (local.columns, local.n_rows, local.notes)
+    assert held.content == local.content
+    assert len(held.notes) == 2
+
+
+def test_the_numbers_of_an_upload_stay_within_its_room():
+    content, settings = b"a,b\n" + ROWS.encode(), Settings(ledger=Path("unused"))
+    assert read_upload(content, "a.csv", settings, room=lambda: 640).n_rows == 40
+    for data in (content, as_parquet({"a": np.arange(40.0), "b": np.arange(40.0)})):
+        assert "more than 79 numbers" in sentence_of(
+            lambda data=data: read_upload(data, "a", settings, room=lambda: 639)
+        )
 
 
 def test_the_owner_reads_any_size(tmp_path):

@@ -14,7 +14,7 @@ from dpgrams_core.methods import draw, read_off
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.quoting import quote
 from dpgrams_core.recipes import release_record
-from dpgrams_core.releasing import release
+from dpgrams_core.releasing import data_identity, release
 
 READ = [
     ("functional", 1, {}),
@@ -72,7 +72,7 @@ def test_every_method_with_a_bare_part_is_tried():
 @pytest.mark.parametrize(("method", "columns", "options"), READ)
 class TestEveryMethod:
     def test_reading_what_was_drawn_is_the_whole_method(self, method, columns, options, make, noise):
-        data, spec = make(method, columns), METHODS[method].spec(**options)
+        data, spec = replace(make(method, columns), private=False), METHODS[method].spec(**options)
         copies = [type(noise)(7), type(noise)(7)]
         whole = METHODS[method].function(data, spec, copies[0])
         bare = METHODS[method].bare(data, spec, copies[1])
@@ -91,7 +91,7 @@ class TestEveryMethod:
         assert paid.kept
         assert not paid.release.unread
         break_reading(monkeypatch, method, AssertionError("it was read anew"))
-        ((_, kept),) = read_kept(ledger, paid.charge.account).releases
+        ((_, kept),) = read_kept(ledger, data_identity(data)).releases
         same(kept.release, paid.release)
         assert kept.record == release_record(paid.release, data)
         assert kept.record.rows
@@ -104,12 +104,12 @@ class TestEveryMethod:
             assert paid.kept
             assert paid.release.unread
             assert (paid.release.door, paid.release.guarantee.status) == ("release", "proven")
-            ((_, kept),) = read_kept(ledger, paid.charge.account).releases
+            ((_, kept),) = read_kept(ledger, data_identity(data)).releases
             assert kept.release.unread
             assert kept.record.rows == ()
             np.testing.assert_array_equal(kept.release.surface.coefficients, paid.release.surface.coefficients)
             assert release(method, data, ledger, epsilon=1.0, keep=False, **options).release.unread
-        ((_, mended),) = read_kept(ledger, paid.charge.account).releases  # a later version reads what this one cannot
+        ((_, mended),) = read_kept(ledger, data_identity(data)).releases  # a later version reads what this one cannot
         same(mended.release, read_off(paid.release, data.box))
         assert mended.record.rows
 
@@ -122,7 +122,7 @@ def test_a_process_that_ends_while_it_reads_has_kept_the_draw(make, ledger, monk
             release("functional", data, ledger, epsilon=1.0)
     (charge,) = ledger.charges()
     assert charge.drawn
-    ((_, kept),) = read_kept(ledger, charge.account).releases
+    ((_, kept),) = read_kept(ledger, data_identity(data)).releases
     assert len(kept.release.modes)
     assert kept.record.columns == ("c0", "c1")
 
@@ -132,7 +132,7 @@ def test_nothing_above_the_noise_is_not_the_same_as_unread(rng, ledger):
     paid = release("functional", data, ledger, epsilon=0.01)
     assert len(paid.release.modes) == 0
     assert not paid.release.unread
-    ((_, kept),) = read_kept(ledger, paid.charge.account).releases
+    ((_, kept),) = read_kept(ledger, data_identity(data)).releases
     assert not kept.release.unread
     same(kept.release, paid.release)
 

@@ -1,0 +1,328 @@
+"""To verify a ledger, to back it up, and to put it back: none of them can raise what is left of a budget.
+
+A restored ledger is built from entries of the chain, not from a copy of a file: those of the high-water mark
+(ledger_mark.py), and of the backup where that has come further.  Nothing that was drawn is missing from the mark, so
+what was spent since the backup is there again, to the last charge.  Of what was released the mark holds nothing; that
+comes from the backup and from the file that is replaced, each piece where it is the one that was kept.
+
+Where the mark is lost, or holds what no other file has, nobody knows what was spent since.  The ledger is then *closed*
+for good: it shows what it holds, no data set has anything left, and none is opened.  (A data set that was opened after
+the backup would otherwise begin anew.)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dpgrams_core.errors import BudgetError
+from dpgrams_core.privacy.ledger_chain import (
+    FIRST,
+    KINDS,
+    Entry,
+    chain_key,
+    checked_entries,
+    entries,
+    insert_row,
+    is_row,
+    last_rows,
+)
+from dpgrams_core.privacy.ledger_file import check_file, key_place, make_tables, read_key, seal_key, seal_of, version_of
+from dpgrams_core.privacy.ledger_mark import BUSY, HighWater, agrees, marks_folder, sync_folder
+
+WAIT_SECONDS = 4.0
+_CLOSING = "Restored without a high-water mark that holds all entries."
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a ledger was found to be, in sentences; it is sound where there are no problems."""
+
+    sound: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a restored ledger holds.
+
+    ``added`` entries were in the mark and not in the backup, ``lost`` releases are no longer kept anywhere, and
+    ``aside`` is the file that was there before.
+    """
+
+    entries: int
+    added: int
+    lost: int
+    closed: bool
+    aside: Path | None
+
+
+def verify_ledger(path: Path, marks: Path | None = None) -> Report:
+    """Read all of a ledger and its high-water mark and say what is right and what is wrong; nothing is changed."""
+    key = read_key(path)
+    mark = HighWater(marks or marks_folder(), key)
+    sound, problems = [f"Its high-water mark is {mark.path}."], []
+    # The mark before the ledger, which is written first: so a ledger that is in use never seems to be behind.
+    lines, torn = mark.lines() if mark.path.exists() else (None, False)
+    try:
+        with _opened(path) as connection:
+            if (version := version_of(connection)) in (1, 2):
+                raise BudgetError(f"The ledger is one of version {version}: it gets its chain when it is next used.")
+            check_file(connection, key, seal_of(key), contents=True)
+            chain = list(entries(connection))
+    except BudgetError as error:
+        problems.append(str(error))
+        chain = None
+    if chain is not None:
+        sound += _told(chain)
+    if lines is None:
+        problems.append("The high-water mark is not there: put it back, or let ledger restore close the ledger.")
+    elif any(line is None for line in lines) or not _fits(chain_key(key), [line for line in lines if line]):
+        problems.append("The high-water mark is damaged: ledger restore makes it again.")
+    elif chain is not None and (lines != chain[: len(lines)] or len(chain) < len(lines) + torn):
+        problems.append(
+            f"The ledger does not hold the {len(lines)} entries of its high-water mark: it is an older copy or another "
+            "ledger. The command ledger restore adds what is missing."
+        )
+    else:
+        sound.append(f"The high-water mark holds {len(lines)} entries, each as it was written.")
+    if mark.path.parent.absolute().is_relative_to(path.parent.absolute()):
+        sound.append("Note that the mark lies in the ledger's folder: restoring that folder would restore both.")
+    return Report(tuple(sound), tuple(problems))
+
+
+def back_up(connection: sqlite3.Connection, path: Path, target: Path) -> int:
+    """Copy a ledger at one moment, and its key, to a place where nothing is yet; how many entries the copy holds.
+
+    ``connection`` is a verified one of the ledger at ``path``.  The copy belongs to the same high-water mark, so it is
+    no second budget: it is refused as soon as the ledger has gone on.
+    """
+    key = read_key(path)
+    if target.exists() or key_place(target).exists():
+        raise BudgetError("There is a file at the place of the backup already. Give another name.")
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _new_file(target.parent) as temporary:
+        with closing(sqlite3.connect(temporary)) as copy:
+            connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            number, _ = check_file(copy, key, seal_of(key), contents=True)
+        _sync(temporary)
+        _put_key(target, key)
+        seal_key(target)
+        os.link(temporary, target)
+    sync_folder(target.parent)
+    return number
+
+
+def restore_ledger(path: Path, backup: Path | None = None, marks: Path | None = None) -> Restored:
+    """Build a ledger again from its high-water mark and a backup, or from the mark alone.
+
+    Raises
+    ------
+    BudgetError
+        Where the backup is damaged or of another ledger, or where there is nothing to build it from. Then nothing was
+        changed.
+    """
+    key = read_key(path) if backup is None or key_place(path).exists() else read_key(backup)
+    chains = chain_key(key)
+    mark = HighWater(marks or marks_folder(), key)
+    with mark.held(WAIT_SECONDS):
+        saved = _chain_of(backup, key) if backup is not None else []
+        try:
+            current = _chain_of(path, key)
+        except BudgetError:  # that is why it is restored
+            current = []
+        found, torn = mark.lines() if mark.path.exists() else (None, False)
+        lines = [line for line in found or [] if line is not None]
+        whole = found is not None and len(lines) == len(found) and _fits(chains, lines)
+        if whole:
+            base = max((lines, *(chain for chain in (current, saved) if chain[: len(lines)] == lines)), key=len)
+            if base[: len(saved)] != saved:
+                raise BudgetError(
+                    "The backup is not one of this ledger, or one of a copy that went on for itself. Nothing was "
+                    "changed. Without a backup the ledger is built again from its high-water mark alone."
+                )
+            closed = False  # of a broken last line nothing was drawn: it was not on the disk yet
+        else:
+            base = max(current, saved, key=len)
+            if not base:
+                raise BudgetError(
+                    "The ledger cannot be built again: its high-water mark is lost or damaged, and there is no sound "
+                    "backup. Give one: ledger restore FILE."
+                )
+            closed = found is None or not agrees(chains, found, torn, base)
+        closed = closed and all(entry.kind != "closing" for entry in base)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _new_file(path.parent) as temporary:
+            sources = [place for place in (path, backup) if place is not None]
+            built, lost = _build(temporary, key, base, sources, closed)
+            _sync(temporary)
+            if not key_place(path).exists():
+                _put_key(path, key)
+            aside = _put_in_place(temporary, path)
+        if whole:
+            mark.append(built[len(lines) :])
+        else:
+            mark.write(built)
+        seal_key(path)
+    is_closed = any(entry.kind == "closing" for entry in built)
+    return Restored(len(built), len(base) - len(saved) if saved else 0, lost, is_closed, aside)
+
+
+def _build(
+    place: Path, key: bytes, base: Sequence[Entry], sources: Sequence[Path], closed: bool
+) -> tuple[list[Entry], int]:
+    """A ledger in a new file with these entries; all entries that it has, and how many contents were found nowhere."""
+    lost = 0
+    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("BEGIN IMMEDIATE")
+        make_tables(connection)
+        for entry in base:
+            known = KINDS[entry.kind]
+            if not known.replaced:
+                _insert(connection, entry.kind, json.loads(entry.row))
+            values = (entry.number, entry.kind, entry.row, entry.mark)
+            connection.execute("INSERT INTO chain VALUES (?, ?, ?, ?)", values)
+        for kind in (kind for kind, known in KINDS.items() if known.replaced):
+            for name, text in last_rows(connection, kind).items():
+                row = _content(chain_key(key), kind, name, text, sources)
+                if row is None:
+                    lost += 1
+                else:
+                    _insert(connection, kind, row)
+        if closed:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            insert_row(connection, chain_key(key), "closing", {"id": 1, "at": now, "reason": _CLOSING})
+        check_file(connection, key, seal_of(key), contents=True)
+        built = list(entries(connection))
+        connection.execute("COMMIT")
+    return built, lost
+
+
+def _insert(connection: sqlite3.Connection, kind: str, row: dict[str, object]) -> None:
+    columns = KINDS[kind].columns
+    places = ", ".join("?" * len(columns))
+    values = [row[column] for column in columns]
+    connection.execute(f"INSERT INTO {KINDS[kind].table} ({', '.join(columns)}) VALUES ({places})", values)
+
+
+def _content(
+    key: bytes, kind: str, name: tuple[object, ...], text: str, sources: Sequence[Path]
+) -> dict[str, object] | None:
+    """The row that was sealed as a text: from the text where it is all there, otherwise from a file that has it."""
+    known = KINDS[kind]
+    sealed: dict[str, object] = json.loads(text)
+    if not any(isinstance(item, dict) for item in sealed.values()):
+        return sealed
+    which = " AND ".join(f"{column} = ?" for column in known.name)
+    for place in sources:
+        with suppress(BudgetError), _opened(place) as connection:
+            query = f"SELECT {', '.join(known.columns)} FROM {known.table} WHERE {which}"
+            for values in connection.execute(query, name):
+                row = dict(zip(known.columns, values, strict=True))
+                if is_row(key, row, text):
+                    return row
+    return None
+
+
+def _chain_of(place: Path, key: bytes) -> list[Entry]:
+    """The chain of a ledger's file that is whole; a ``BudgetError`` where it is not, or is not there."""
+    try:
+        with _opened(place) as connection:
+            check_file(connection, key, seal_of(key), contents=False)
+            return list(entries(connection))
+    except BudgetError as error:
+        raise BudgetError(f"The backup cannot be used. {error}") from None
+
+
+def _fits(key: bytes, lines: Sequence[Entry]) -> bool:
+    try:
+        return bool(list(checked_entries(key, lines)))
+    except BudgetError:
+        return False
+
+
+def _told(chain: Sequence[Entry]) -> list[str]:
+    """What a sound chain holds, in sentences."""
+    kinds = [entry.kind for entry in chain]
+    told = [
+        f"All {len(chain)} entries of its chain fit, and its tables hold the same rows: {kinds.count('charge')} "
+        f"charges on {kinds.count('account')} data sets."
+    ]
+    first = json.loads(chain[0].row)
+    if kinds[0] == FIRST and first["upgraded"]:
+        told.append(
+            f"It was upgraded from version {first['upgraded']} on {first['made'][:10]}. Its rows of before came into "
+            "the chain as they were then; what was changed before that cannot be noticed."
+        )
+    if "closing" in kinds:
+        told.append("It is closed: it was restored without its high-water mark, and no data set has any budget left.")
+    return told
+
+
+@contextmanager
+def _opened(place: Path) -> Iterator[sqlite3.Connection]:
+    """A connection for reading all of a file at one moment; what SQLite cannot read is a ``BudgetError``."""
+    uri = place.absolute().as_uri() + "?mode=rw"  # what a crash left half written is undone first
+    if not os.access(place, os.W_OK):
+        uri = place.absolute().as_uri() + "?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)) as connection:
+            connection.execute("BEGIN")
+            yield connection
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the names in a damaged file may be no text
+        busy = "locked" in str(error) or "busy" in str(error)
+        raise BudgetError(
+            BUSY if busy else "The file is missing or damaged: the command ledger restore builds a ledger again."
+        ) from None
+
+
+@contextmanager
+def _new_file(folder: Path) -> Iterator[Path]:
+    """An empty file that only its owner may read, gone at the end of the block unless it was moved."""
+    with tempfile.NamedTemporaryFile(dir=folder, prefix="ledger", delete=False) as file:
+        place = Path(file.name)
+    try:
+        yield place
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def _put_in_place(temporary: Path, path: Path) -> Path | None:
+    """Put a finished file in the ledger's place; where the one that was there went."""
+    aside = None
+    if path.exists():
+        names = (path.with_name(f"{path.name}.replaced-{number}") for number in range(1, 1_000_000))
+        aside = next(name for name in names if not name.exists())
+        os.link(path, aside)
+    for ending in ("-journal", "-wal", "-shm"):  # they belong to the old file and would be played into the new one
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+    return aside
+
+
+def _put_key(path: Path, key: bytes) -> None:
+    handle = os.open(key_place(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        os.write(handle, key)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    sync_folder(path.parent)
+
+
+def _sync(place: Path) -> None:
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

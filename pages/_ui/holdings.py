@@ -1,0 +1,173 @@
+"""What visitors hold of the files that they handed in: counted against the quotas, and let go when they leave.
+
+A visitor is a session of Streamlit.  What it holds are the files as they arrived, in Streamlit's own store, those that
+are arriving, and what was read from them.  Streamlit keeps a session for minutes after its page was closed; a private
+file must not wait for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter, defaultdict
+from typing import Any, Protocol
+from weakref import WeakSet
+
+from google.protobuf.message import DecodeError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import runtime
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from dpgrams_core.settings import Settings
+
+SECONDS_AWAY = 15.0  # a connection that breaks comes back sooner
+MOST_FILES = 8  # a visitor's files in Streamlit's store, each of which is let go once it is read
+LARGEST_TABLE = 160_000_000  # bytes of the numbers of one file, see Limits
+
+
+class Holder(Protocol):
+    """What was read from a visitor's file, as long as the session has it."""
+
+    @property
+    def held_bytes(self) -> int:
+        """How much memory it takes."""
+
+    def leave(self) -> None:
+        """Let go of all of it."""
+
+
+class Holdings:
+    """Bytes of all visitors."""
+
+    def __init__(self) -> None:
+        self._holders: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
+        self._expected: Counter[str] = Counter()  # bytes that are arriving, or for what is being read
+        self._lock = threading.RLock()
+
+    def keep(self, session: str, holder: Holder) -> None:
+        """Count a holder with those of its session, as long as it lives."""
+        with self._lock:
+            self._holders[session].add(holder)
+
+    def expect(self, session: str, size: int) -> None:
+        """Count bytes that are arriving; a negative number once they are here or have gone."""
+        with self._lock:
+            self._expected[session] += size
+            if not self._expected[session]:
+                del self._expected[session]
+
+    def room(self, session: str, settings: Settings) -> int:
+        """How many bytes more this visitor may hand in now."""
+        with self._lock:
+            holders = {name: list(found) for name, found in self._holders.items()}
+            sizes = Counter(self._expected)
+        for name, found in holders.items():
+            sizes[name] += sum(holder.held_bytes for holder in found)
+        for name, files in stored_files().items():
+            sizes[name] += sum(len(file.data) + len(file.name) + len(file.type) for file in files)
+        return min(settings.upload_bytes_per_visitor - sizes[session], settings.upload_bytes_in_all - sizes.total())
+
+    def reserve(self, session: str, settings: Settings) -> int:
+        """Count room for a file that is about to be read, and say how many bytes it is; ``expect`` takes it back."""
+        with self._lock:
+            room = max(0, min(LARGEST_TABLE, self.room(session, settings)))
+            self.expect(session, room)
+        return room
+
+    def forget(self, session: str) -> None:
+        """Let go of all that was read for a session."""
+        with self._lock:
+            holders = list(self._holders.pop(session, ()))
+        for holder in holders:
+            holder.leave()
+
+
+HOLDINGS = Holdings()
+
+
+def stored_files() -> dict[str, list[Any]]:
+    """The files in Streamlit's store by their sessions."""
+    manager = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
+    if not isinstance(manager, MemoryUploadedFileManager):
+        return {}
+    return {session: list(files.values()) for session, files in list(manager.file_storage.items())}
+
+
+def is_here(session: str) -> bool:
+    """Whether a visitor's page is open now."""
+    return runtime.exists() and runtime.get_instance().is_active_session(session)
+
+
+def this_session() -> str:
+    """The session whose page is being made."""
+    context = get_script_run_ctx()
+    return context.session_id if context is not None else ""
+
+
+def let_go(file: Any) -> None:
+    """Remove an uploaded file, once it is read, from Streamlit's store, which would keep it as long as the session."""
+    context = get_script_run_ctx()
+    if context is not None and isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
+        context.uploaded_file_mgr.remove_file(context.session_id, file.file_id)
+    file.close()
+
+
+class VisitDoor:
+    """ASGI middleware that sees visitors come and go, and closes the session of one who is gone for good."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._open: Counter[str] = Counter()
+        self._leaving: dict[str, asyncio.TimerHandle] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let everything through; note for which session a connection is."""
+        if scope["type"] != "websocket":
+            await self.app(scope, receive, send)
+            return
+        session = ""
+
+        async def noted(message: Message) -> None:
+            nonlocal session
+            if not session and (session := session_in(message)):
+                self._came(session)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        finally:
+            if session:
+                self._went(session)
+
+    def _came(self, session: str) -> None:
+        self._open[session] += 1
+        if session in self._leaving:
+            self._leaving.pop(session).cancel()
+
+    def _went(self, session: str) -> None:
+        self._open[session] -= 1
+        if self._open[session] <= 0:
+            del self._open[session]
+            self._leaving[session] = asyncio.get_running_loop().call_later(SECONDS_AWAY, self._gone, session)
+
+    def _gone(self, session: str) -> None:
+        self._leaving.pop(session, None)
+        if is_here(session):
+            return
+        if runtime.exists():
+            runtime.get_instance().close_session(session)  # with the files in Streamlit's store
+        # Elsewhere: a purchase that is under way is waited for.
+        threading.Thread(target=HOLDINGS.forget, args=(session,), name="forget-a-visitor", daemon=True).start()
+
+
+def session_in(message: Message) -> str:
+    """The session that a message to a browser names, which the first one does; "" in others."""
+    content = message.get("bytes")
+    if not content:
+        return ""
+    try:
+        return str(ForwardMsg.FromString(content).new_session.initialize.session_id)
+    except DecodeError:
+        return ""
