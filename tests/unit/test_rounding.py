@@ -146,7 +146,7 @@ class TestWhitening:
 class Seen(SimulationNoise):
     """Keeps the whitened vector that noise would be added to."""
 
-    def independent_gaussian(self, exact, scale):
+    def rotated_gaussian(self, exact, basis, scale):
         self.vector = exact
         return exact
 
