@@ -13,7 +13,7 @@ import numpy as np
 
 from dpgrams_core.auditing.pairs import NeighbourPair
 from dpgrams_core.fourier import feature_sums
-from dpgrams_core.results import Dataset, Release
+from dpgrams_core.results import Release
 from dpgrams_core.sketches import ReleasedSketch
 from dpgrams_core.surfaces import ReleasedSurface, coefficients
 
@@ -28,9 +28,10 @@ LARGEST = 1e150  # what is farther out counts as this, so that sums and squares 
 class Statistics:
     """The statistics of one pair; holds what need not be computed again for each trial."""
 
-    def __init__(self, pair: NeighbourPair, worlds: tuple[Dataset, Dataset] | None = None) -> None:
+    def __init__(self, pair: NeighbourPair, records: tuple[Array, Array] | None = None) -> None:
+        """Of a pair, with the records of both worlds as the method sees them where a door has changed them."""
         self.pair = pair
-        self.worlds = (pair.first, pair.second) if worlds is None else worlds
+        self.records = (pair.first.points, pair.second.points) if records is None else records
         box = pair.first.box
         self.far = float(np.linalg.norm(box[:, 1] - box[:, 0]))
         along = pair.new - pair.old
@@ -104,7 +105,7 @@ class Statistics:
         if self._projection is None:
             # The noise is the same in every coefficient, so the likelihood ratio of the two worlds is
             # an increasing function of this projection: no test can do better (Neyman and Pearson).
-            exact = [_exact_release(_in_units_of(data.points, box, surface.box), surface) for data in self.worlds]
+            exact = [_exact_release(_in_units_of(points, box, surface.box), surface) for points in self.records]
             self._projection = exact[1] - exact[0]
         return {
             "surface: height at the old place": old,

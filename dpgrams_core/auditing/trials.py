@@ -61,7 +61,8 @@ class Game:
         """The statistics of this game, which know the records as the method sees them."""
         if self.door == "simulation":
             return Statistics(self.pair)
-        return Statistics(self.pair, (self.method.admitted(self.pair.first), self.method.admitted(self.pair.second)))
+        first, second = (self.method.admitted(data).points for data in (self.pair.first, self.pair.second))
+        return Statistics(self.pair, (first, second))
 
     def claim_of(self, guarantee: Guarantee) -> float:
         """The ε that is tested: the one asked for, and twice that where it counts records added or removed."""

@@ -23,6 +23,7 @@ from dpgrams_core.results import AuditResult
 
 MOST_KEPT = 40
 OWN = "own"
+OPENDP_SECONDS = 0.006  # a run's noise at the release door: some 250 numbers, 25 microseconds each
 Place = tuple[float, float]
 
 
@@ -90,8 +91,10 @@ class Wish:
         """About what it costs; the broken methods are kinds of DP-GRAMS, and cost as much."""
         chosen = CHOICES[self.choice]
         method = chosen.method if chosen.method in METHODS else "dp_grams"
-        pair = neighbour_pair("moved_record" if self.pair == OWN else self.pair, self.n)
-        return audit_seconds(method, n=pair.first.n, box=pair.first.box, trials=self.trials)
+        named = chosen.pairs(self.door)[0] if self.pair in (None, OWN) else self.pair
+        pair = neighbour_pair(named, self.n, door=self.door)
+        drawing = 2 * self.trials * OPENDP_SECONDS if self.door == "release" else 0.0
+        return drawing + audit_seconds(method, n=pair.first.n, box=pair.first.box, trials=self.trials)
 
     def stream(self) -> Iterator[AuditResult]:
         """The game; a wrong setting is refused here, before anything runs."""
