@@ -117,7 +117,7 @@ class TestWhitening:
             values, vectors = np.linalg.eigh(computed)
             error = exact(vectors) @ (exact(values)[:, None] * exact(vectors).T) - true
             worst = max(worst, size_of(error) / (len(values) * UNIT * values[-1]))
-        record_property("backward error over size * u", worst)
+        record_property("backward error over size * u", float(worst))
         assert 0 < worst < SOLVER / 2
 
     def test_a_lifted_eigenvalue_never_lets_a_change_be_longer_than_in_exact_arithmetic(self, rng):
@@ -172,8 +172,8 @@ class TestRounds:
             worst = max(worst, float(np.linalg.norm(whitened(points, at) - whitened(other, at) - true)))
             sums = kernel_sums(points, at, 1.0) - kernel_sums(other, at, 1.0)
             first_summed = max(first_summed, float(np.linalg.norm(sums @ axes / root - true)))
-        record_property("slack", slack)
-        record_property("seen", worst)
+        record_property("slack", float(slack))
+        record_property("seen", float(worst))
         assert worst < slack / 2
         if n == 200_000:  # the way it was: add up first, and divide by small roots then
             assert first_summed > 100 * worst
@@ -205,8 +205,8 @@ class TestGrid:
             true = exact_features(points[-1], bases) - exact_features(other[-1], bases)
             seen = coefficients(points, bases) - coefficients(other, bases)
             worst = max(worst, float(np.linalg.norm((seen - true.astype(float)).ravel())))
-        record_property("slack", slack)
-        record_property("seen", worst)
+        record_property("slack", float(slack))
+        record_property("seen", float(worst))
         assert worst < slack / 2
 
     @pytest.mark.parametrize("width", [1.0, 4.0, 40.0])
@@ -249,8 +249,8 @@ class TestSketch:
             seen = feature_sums(points, box, 1.0, blocks) - feature_sums(other, box, 1.0, blocks)
             alone = feature_sums(points[:1], box, 1.0, blocks) - feature_sums(other[:1], box, 1.0, blocks)
             worst = max(worst, float(np.linalg.norm(seen - alone)))
-        record_property("slack", slack)
-        record_property("seen", worst)
+        record_property("slack", float(slack))
+        record_property("seen", float(worst))
         assert worst < slack / 2
 
     def test_one_record_is_off_by_less_than_is_paid_for(self, rng):
