@@ -135,7 +135,7 @@ def test_prices_order_runs_as_the_kernel_values_that_they_take(monkeypatch, cali
         return count
 
     monkeypatch.setattr(dp_grams_module, "clipped_score", counting(dp_grams_module.clipped_score, 1, 2))
-    monkeypatch.setattr(linear_rounds, "kernel_sums", counting(linear_rounds.kernel_sums, 0, 1))
+    monkeypatch.setattr(linear_rounds, "block_sums", counting(linear_rounds.block_sums, 0, 1))
     data = load_dataset("four_corners", n=1_500, seed=0)
     work, prices = [], []
     for options in CASES:

@@ -24,7 +24,7 @@ from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.quoting import quote
 from dpgrams_core.recipes import release_record, spec_from_json, spec_json
-from dpgrams_core.releasing import release
+from dpgrams_core.releasing import data_identity, release
 from dpgrams_core.reports import guarantee_words
 from dpgrams_core.representations import FITTED_CAVEAT, REFIT_TIMES
 from dpgrams_core.scripts import release_script
@@ -163,7 +163,7 @@ class TestExports:
         assert not ALONE.search(ledger.export_csv())
         record = release_record(paid.release, fitted)
         assert not ALONE.search(release_script(record))
-        ((_, kept),) = read_kept(ledger, paid.charge.account).releases
+        ((_, kept),) = read_kept(ledger, data_identity(fitted)).releases
         assert spec_from_json(spec_json(record)).guarantee == kept.record.guarantee == record.guarantee
         assert kept.release.guarantee.words == GIVEN
 
