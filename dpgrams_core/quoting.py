@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dpgrams_core.bandwidths import BANDWIDTH_RULES
 from dpgrams_core.checks import one_of
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.fourier import public_points
 from dpgrams_core.guarantees import ADD_OR_REMOVE, Guarantee
-from dpgrams_core.methods import METHODS, Method
+from dpgrams_core.methods import METHODS, Method, refuse_read_bandwidth
+from dpgrams_core.methods.dap import MAX_CANDIDATES
 from dpgrams_core.privacy.events import Event
 from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 from dpgrams_core.results import Dataset
@@ -78,6 +78,8 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
     if data.kind != chosen.kind:
         raise SpecError("method", method, f"it works on {chosen.kind} data, and {data.name} holds {data.kind} data")
     spec: Any = make_spec(chosen.spec, options)
+    if data.candidates is not None and len(data.candidates) > MAX_CANDIDATES:  # the stand-in has none of its own
+        raise SpecError("candidates", f"{len(data.candidates):,} points", f"at most {MAX_CANDIDATES:,} candidates")
     if data.kind == "regression" and chosen.bare is None:
         points = public_points(data.box, data.n)
         points[:, 0] = chosen.admitted(data).points[:, 0]
@@ -117,10 +119,7 @@ def _priced_by_size(method: str, spec: Any, n: int, box: Box) -> tuple[tuple[Eve
 def _refuse_unpriceable(method: str, options: dict[str, Any]) -> None:
     if method in METHODS and not METHODS[method].private:
         raise DataError(f"{METHODS[method].title} has no privacy and the data are private; nothing was run.")
-    wish = options.get("bandwidth")
-    rule = BANDWIDTH_RULES.get(wish) if isinstance(wish, str) else None
-    if rule is not None and not rule.public:
-        raise SpecError("bandwidth", wish, "it is read off the private records; give a number or a public rule")
+    refuse_read_bandwidth(options.get("bandwidth"))
 
 
 def refuse_unproven(offer: Quote) -> None:

@@ -42,16 +42,17 @@ def _numbers(points: Any) -> np.ndarray:
         try:
             with np.errstate(over="ignore"):  # what is too large for a double is infinite
                 return frozen_array(points)
-        except OverflowError:  # a whole number of any length; NumPy would refuse the table for it
+        except (OverflowError, TypeError):  # a whole number of any length, or pandas' word for a missing one
             return frozen_array(np.vectorize(_double, otypes=[float])(np.array(points, dtype=object)))
     except (TypeError, ValueError):
         raise DataError("The points must be a table of numbers with the same columns in every row.") from None
 
 
 def _double(number: Any) -> float:
-    """One number as NumPy reads it, but of any length."""
+    """One number as NumPy reads it, but of any length, or missing in any of the ways that pandas knows."""
     try:
-        return math.nan if number is None else float(number)
+        missing = number is None or type(number).__name__ in ("NAType", "NaTType")
+        return math.nan if missing else float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
 
@@ -152,7 +153,13 @@ class Dataset:
         if guarantee.status == "none":
             return guarantee
         for name, value in self.picked:
-            if getattr(spec, name, None) == value:
+            used = getattr(spec, name, None)
+            near = (
+                isinstance(used, (int, float))
+                and isinstance(value, (int, float))
+                and math.isclose(used, value, rel_tol=0.1)
+            )
+            if used == value or near:  # a value beside the one that was picked is picked as well
                 guarantee = guarantee.with_picked(name.replace("_", " "))
         for reason in self.representation_caveats:
             guarantee = guarantee.given(GIVEN_REPRESENTATION, reason)

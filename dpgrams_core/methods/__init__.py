@@ -184,6 +184,7 @@ def _drawn(chosen: Method, data: Dataset, spec: Any) -> Release:
     """
     if not chosen.private:
         raise DataError(f"{chosen.title} has no privacy and the data are private; nothing was run.")
+    refuse_read_bandwidth(getattr(spec, "bandwidth", None))
     noise = ReleaseNoise()
     doubts = _doubts(spec)
     for doubt in doubts:
@@ -198,6 +199,13 @@ def _drawn(chosen: Method, data: Dataset, spec: Any) -> Release:
     return replace(release, door=noise.door, seed=None, guarantee=guarantee, _diagnostics=None)
 
 
+def refuse_read_bandwidth(wish: object) -> None:
+    """Refuse a bandwidth that would be read off private records: it would leave with the result, without any noise."""
+    rule = BANDWIDTH_RULES.get(wish) if isinstance(wish, str) else None
+    if rule is not None and not rule.public:
+        raise SpecError("bandwidth", wish, "it is read off the private records; give a number or a public rule")
+
+
 def _doubts(spec: Any) -> list[str]:
     """What no proof covers in these settings, one sentence each."""
     doubts = []
@@ -206,13 +214,6 @@ def _doubts(spec: Any) -> list[str]:
         doubts.append(
             f"calibration = {calibration!r} gives a guarantee that is “{UNPROVEN_CALIBRATIONS[calibration]}”, not "
             "proven: on private data use the tight calibration or the functional release."
-        )
-    wish = getattr(spec, "bandwidth", None)
-    rule = BANDWIDTH_RULES.get(wish) if isinstance(wish, str) else None
-    if rule is not None and not rule.public:
-        doubts.append(
-            f"bandwidth = {rule.name!r} is read off the private records and not paid for, so the guarantee is "
-            "“nominal”: give a number or a public rule."
         )
     return doubts
 

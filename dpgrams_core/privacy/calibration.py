@@ -130,5 +130,5 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
         low, high = high, high * 2
     while gaussian_delta(epsilon, low) < delta:
         low /= 2
-    root = float(brentq(lambda z: gaussian_delta(epsilon, z) - delta, low, high, xtol=1e-13, rtol=1e-12))
+    root = float(brentq(lambda z: gaussian_delta(epsilon, z) - delta, low, high, xtol=1e-300, rtol=1e-12))
     return root * (1 + 1e-11)  # on the safe side of the root

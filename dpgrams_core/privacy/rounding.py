@@ -10,7 +10,9 @@ that are rounded up.
 
 The sum.  Records stand in chunks that their row numbers decide (a record that adds nothing keeps its row), and what a
 chunk adds up to is computed from its own records.  So of the chunks only the one with the replaced record differs
-between the worlds: all other chunks hold the same doubles, whatever their rounding errors are.  In that chunk, b
+between the worlds: all other chunks hold the same doubles, whatever their rounding errors are.  (This takes a library
+that adds the same numbers in the same order each time, as BLAS does on one machine with one number of threads; the
+tests compare copies in other places of memory.)  In that chunk, b
 vectors no longer than 1 are added in some order, possibly with fused operations, which is off by at most
 (b - 1) u sum_i |v_i| <= b^2 u (Higham 2002, section 4.2).  The chunks are then added with the rounding error of each
 addition carried along (``running_sum``): off by at most u times the total and a term of order u^2, together below

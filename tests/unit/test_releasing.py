@@ -519,3 +519,13 @@ class TestSettings:
                 local_file(settings, name)
         with pytest.raises(DataError, match="No folder"):
             local_file(read_settings({}), "a.csv")
+
+
+def test_too_many_public_candidates_are_refused_before_the_charge(tmp_path, rng, refused):
+    points, many = rng.uniform(-4, 4, (60, 2)), np.zeros((200_001, 2))
+    box = [(-4, 4)] * 2
+    data = Dataset(name="mine", kind="clusters", points=points, box=box, candidates=many, private=True)
+    ledger = Ledger(tmp_path / "ledger.sqlite3")
+    options = {"calibration": "tight", "n_clusters": 2, "epsilon": 1.0}
+    refused(lambda: release("dp_grams_c", data, ledger, **options), "candidates", "200,001 points", "at most 200,000")
+    assert ledger.charges() == []

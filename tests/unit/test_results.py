@@ -117,3 +117,11 @@ def test_a_release_copies_what_it_is_given():
     mine[:] = 9
     assert made.modes.max() == 0
     assert made.anchors is None
+
+
+def test_private_data_take_every_word_for_a_missing_value(table):
+    import pandas as pd
+
+    rows = [[1.0, 2.0], [pd.NA, None], [pd.NaT, float("nan")]]
+    for points in (rows, pd.DataFrame(rows)):
+        assert np.isnan(table(points, private=True).points[1:]).all()
