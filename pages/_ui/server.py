@@ -16,6 +16,7 @@ import time
 import traceback
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from google.protobuf.message import DecodeError
 from starlette.concurrency import run_in_threadpool
@@ -25,6 +26,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 from streamlit import file_util
+from streamlit.config import get_option, set_option
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
@@ -39,6 +41,7 @@ ROOT = Path(__file__).parents[2]
 HEALTH, METRICS = "/_stcore/health", "/_stcore/metrics"
 HEALTH_SECONDS = 2.0  # how long an answer about the ledger is good for
 POLICY_VIOLATION, PROTOCOL_ERROR = 1008, 1002  # reasons to close a websocket
+LOCAL_NAMES = ["localhost", "127.0.0.1", "::1"]
 STRANGE_HOST = (
     "This server answers only to the hosts it was told of (server.allowedHosts); its README says how to add one."
 )
@@ -83,6 +86,8 @@ def doors() -> list[Middleware]:
         settings = read_settings()
     except SpecError as error:
         raise SystemExit(f"The dashboard was not started. {error}") from None
+    if not get_option("server.allowedHosts"):  # without its file of settings Streamlit would answer to any name
+        set_option("server.allowedHosts", LOCAL_NAMES)
     keep_records_out_of_the_log()
     return [
         Middleware(SafeHeaders, settings=settings),
@@ -143,12 +148,24 @@ class KnownHosts:
             await self.app(scope, receive, send)
             return
         hosts = Headers(scope=scope).getlist("host")
-        if len(hosts) == 1 and is_host_allowed(hosts[0]):
+        if len(hosts) == 1 and is_host_allowed(hosts[0]) and self._is_own_page(scope, hosts[0]):
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
             await PlainTextResponse(STRANGE_HOST, status_code=421)(scope, receive, send)
         else:
             await WebSocketClose(POLICY_VIOLATION)(scope, receive, send)
+
+    @staticmethod
+    def _is_own_page(scope: Scope, host: str) -> bool:
+        """Whether a page that connects came from here, or from one of the owner's (server.corsAllowedOrigins).
+
+        Streamlit would ask the internet for the address of this machine to decide that, and everybody waits meanwhile.
+        """
+        if scope["type"] != "websocket":
+            return True
+        origins = Headers(scope=scope).getlist("origin")
+        named = [str(name).rstrip("/") for name in get_option("server.corsAllowedOrigins")]
+        return all(urlsplit(origin).netloc == host or origin in named for origin in origins)
 
 
 class SelfReport:

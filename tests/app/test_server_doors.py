@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import math
 import re
@@ -15,6 +16,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+from streamlit import config, net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -309,3 +311,60 @@ def test_a_setting_that_cannot_be_used_ends_the_start_with_its_sentence(monkeypa
         SystemExit, match=r"was not started\. DPGRAMS_FRAME_ANCESTORS = '\*' is not allowed: give 'self'"
     ):
         doors.doors()
+
+
+def reaches(kind, *headers):
+    """Whether a request with these headers gets past the door of the hosts."""
+    reached, told = [], []
+
+    async def app(*_):
+        reached.append(True)
+
+    async def send(message):
+        told.append(message)
+
+    scope = {"type": kind, "headers": [(name.encode(), value.encode()) for name, value in headers]}
+    asyncio.run(doors.KnownHosts(app)(scope, None, send))
+    assert bool(reached) != bool(told)  # a refusal is an answer
+    return bool(reached)
+
+
+HOST = ("host", "localhost:8501")
+
+
+@pytest.mark.parametrize(
+    ("kind", "headers", "enters"),
+    [
+        ("websocket", [HOST], True),  # not a browser
+        ("websocket", [HOST, ("origin", "http://localhost:8501")], True),
+        ("websocket", [HOST, ("origin", "https://localhost:8501")], True),  # behind a proxy with TLS
+        ("websocket", [HOST, ("origin", "http://evil.example")], False),
+        ("websocket", [HOST, ("origin", "http://localhost:9999")], False),
+        ("websocket", [HOST, ("origin", "null")], False),
+        ("websocket", [HOST, ("origin", "http://localhost:8501"), ("origin", "http://evil.example")], False),
+        ("http", [HOST, ("origin", "http://evil.example")], True),  # reads of others are Streamlit's to refuse (CORS)
+        ("http", [("host", "evil.example")], False),
+    ],
+)
+def test_a_page_of_another_origin_is_not_connected(kind, headers, enters, monkeypatch):
+    # Streamlit would look up this machine's address on the internet to decide it, and everybody would wait.
+    monkeypatch.setattr(net_util, "get_external_ip", lambda: pytest.fail("it asked the internet"))
+    monkeypatch.setattr(config, "get_option", {"server.allowedHosts": doors.LOCAL_NAMES}.get)
+    monkeypatch.setattr(doors, "get_option", {"server.corsAllowedOrigins": []}.get)
+    assert reaches(kind, *headers) is enters
+
+
+def test_an_origin_of_the_owners_list_is(monkeypatch):
+    monkeypatch.setattr(config, "get_option", {"server.allowedHosts": doors.LOCAL_NAMES}.get)
+    monkeypatch.setattr(doors, "get_option", {"server.corsAllowedOrigins": ["https://dash.example"]}.get)
+    assert reaches("websocket", HOST, ("origin", "https://dash.example"))
+    assert not reaches("websocket", HOST, ("origin", "https://dash.example.evil"))
+
+
+def test_a_server_without_its_settings_answers_to_this_machine_only(monkeypatch):
+    given = {"server.allowedHosts": []}
+    monkeypatch.setattr(doors, "get_option", given.get)
+    monkeypatch.setattr(doors, "set_option", given.__setitem__)
+    monkeypatch.setattr(doors, "keep_records_out_of_the_log", lambda: None)
+    doors.doors()
+    assert given["server.allowedHosts"] == ["localhost", "127.0.0.1", "::1"]

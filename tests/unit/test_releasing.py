@@ -23,6 +23,7 @@ from dpgrams_core import releasing as releasing_module
 from dpgrams_core.__main__ import main
 from dpgrams_core.datasets.upload import table_of_frame
 from dpgrams_core.methods import draw
+from dpgrams_core.privacy import ledger as ledger_module
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 from dpgrams_core.releasing import data_identity, open_budget, quote, release, release_range
@@ -301,6 +302,7 @@ def race(arguments):
 
 
 def test_two_hundred_concurrent_releases_spend_at_most_the_cap(ledger, monkeypatch):
+    monkeypatch.setattr(ledger_module, "WAIT_SECONDS", 60.0)  # the cap is tried here, and not the patience
     data = Dataset(name="mine", kind="modes", points=np.linspace(-3, 3, 60)[:, None], box=[(-4, 4)], private=True)
     account = open_budget(data, ledger, cap_epsilon=2.0, cap_delta=1e-3).account
     quote("functional", data, epsilon=0.125, n_modes=1)  # remembered, so that the race is about the ledger

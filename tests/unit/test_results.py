@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dpgrams_core import DataError, Guarantee, Release, SpecError, run
+from dpgrams_core import DataError, Dataset, Guarantee, Release, SpecError, run
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,6 @@ def test_printing_a_data_set_shows_no_record(table):
 
 @pytest.mark.parametrize("points", [np.zeros((0, 2)), np.zeros((3, 0)), np.zeros(3), np.zeros((2, 2, 2))])
 def test_points_must_be_a_table(points):
-    from dpgrams_core import Dataset
-
     with pytest.raises(DataError, match="at least one row"):
         Dataset(name="x", kind="modes", points=points, box=[(0, 1)])
 
@@ -119,9 +117,10 @@ def test_a_release_copies_what_it_is_given():
     assert made.anchors is None
 
 
-def test_private_data_take_every_word_for_a_missing_value(table):
+def test_private_data_take_every_word_for_a_missing_value():
     import pandas as pd
 
     rows = [[1.0, 2.0], [pd.NA, None], [pd.NaT, float("nan")]]
     for points in (rows, pd.DataFrame(rows)):
-        assert np.isnan(table(points, private=True).points[1:]).all()
+        data = Dataset(name="mine", kind="modes", points=points, box=[(-4, 4)] * 2, private=True)
+        assert np.isnan(data.points[1:]).all()
