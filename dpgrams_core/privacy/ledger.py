@@ -95,6 +95,9 @@ OTHER = (
     "The ledger is not the one that its high-water mark was made for, or a copy of it went on for itself. Nothing is "
     "released. Put back the right file, or let the command ledger restore make it from the mark."
 )
+NOT_CHARGED = (
+    "The ledger is busy: another program holds it. Nothing was drawn and nothing was charged; try again in a moment."
+)
 # For each of three locks in turn (the mark's, the database's, and that of its readers): an answer within five seconds.
 WAIT_SECONDS = 1.5
 _CLOCK_NANOSECONDS = 20_000_000  # a file system's clock ticks every few milliseconds
@@ -312,7 +315,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
             raise ValueError("delta must be at least 0 and below 1; nothing was charged")
         if events and price(events, delta or 1e-300).epsilon > epsilon * (1 + 1e-6):
             raise ValueError("the events cost more than what is charged; nothing was charged")
-        with self._transaction() as connection:
+        with _charging(), self._transaction() as connection:
             why = _together(group_of(connection, [account]))
             refuse_beyond(*cap_and_spent(connection, account, self.ceiling), epsilon, delta, why)
             number, at = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM charges").fetchone()[0], _now()
@@ -581,6 +584,15 @@ def _writing(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+@contextmanager
+def _charging() -> Iterator[None]:
+    """Where a charge meets a ledger that is held, it was not made: then that may be said."""
+    try:
+        yield
+    except LedgerBusyError:
+        raise LedgerBusyError(NOT_CHARGED) from None
+
+
 def _state(path: Path) -> tuple[int, ...]:
     """What changes with every change of a file. (It must not be opened: closing it would end SQLite's locks.)"""
     found = path.stat()
@@ -591,8 +603,8 @@ def _unusable(error: Exception | None = None) -> BudgetError:
     if error is not None and ("locked" in str(error) or "busy" in str(error)):
         return LedgerBusyError(BUSY)
     return BudgetError(
-        "The ledger cannot be written or read. Nothing was drawn; try again, check the disk that it is on, or ask the "
-        "command ledger verify."
+        "The ledger cannot be written or read. Try again, check the disk that it is on, or ask the command ledger "
+        "verify."
     )
 
 
