@@ -51,6 +51,7 @@ from dpgrams_core.privacy.ledger_chain import KINDS, chain_end, chain_key, entri
 from dpgrams_core.privacy.ledger_file import (
     VERSION,
     check_file,
+    is_as_made,
     is_sealed,
     own_only,
     read_or_make_key,
@@ -206,11 +207,15 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
     def _make(self) -> None:
         """Tables first, then the high-water mark, then the seal behind the key: a crash between them is no loss."""
         with self.mark.held(WAIT_SECONDS):
-            with self._database() as connection, _writing(connection):
-                set_up(connection, self.path, self._key, self._seal)
-                found = list(entries(connection))
-            if not is_sealed(self.path) and self.mark.reached() is None:
-                self.mark.write(found)  # no charge was made since the tables were: for that the seal must be there
+            with self._database() as connection:
+                with _writing(connection):
+                    set_up(connection, self.path, self._key, self._seal)
+                if not is_sealed(self.path) and self.mark.reached() is None:
+                    check_file(connection, self._key, self._seal, contents=False)
+                    found = list(entries(connection))
+                    if not is_as_made(found):  # a charge needs the seal: somebody took it away, and the mark
+                        raise BudgetError(NO_MARK)
+                    self.mark.write(found)
             seal_key(self.path)
 
     def account_of(self, content: bytes) -> str:

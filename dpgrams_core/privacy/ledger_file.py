@@ -9,17 +9,19 @@ in an older ledger, is sealed when it is opened.
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import secrets
 import sqlite3
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.privacy.ledger_caps import check_amounts
-from dpgrams_core.privacy.ledger_chain import FIRST, KINDS, chain_key, check_chain, damaged, insert_row
+from dpgrams_core.privacy.ledger_chain import FIRST, KINDS, Entry, chain_key, check_chain, damaged, insert_row
 from dpgrams_core.privacy.ledger_mark import sync_folder
 
 KEY_BYTES = 32
@@ -85,7 +87,7 @@ def set_up(connection: sqlite3.Connection, path: Path, key: bytes, seal: str) ->
         if len(key_place(path).read_bytes()) > KEY_BYTES:
             raise BudgetError(LOST_TABLES)
         make_tables(connection)
-        insert_row(connection, chain_key(key), FIRST, _first_row(seal, 0))
+        insert_row(connection, chain_key(key), FIRST, _first_row(seal, 0, 1))
     else:
         refuse_other(connection, seal, (1, 2, VERSION))
         if version < VERSION:
@@ -144,14 +146,23 @@ def make_tables(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _first_row(seal: str, upgraded: int) -> dict[str, str | int]:
-    """What tells this ledger from another one with the same key, and from which version it was upgraded (0: none)."""
+def _first_row(seal: str, upgraded: int, count: int) -> dict[str, str | int]:
+    """What tells this ledger from another one with the same key, and from which version it was upgraded (0: none).
+
+    Before its random digits the name says how many entries the ledger was made with.
+    """
     return {
         "mark": seal,
-        "id": secrets.token_bytes(_ID_BYTES).hex(),
+        "id": f"{count}-{secrets.token_bytes(_ID_BYTES).hex()}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "upgraded": upgraded,
     }
+
+
+def is_as_made(chain: Sequence[Entry]) -> bool:
+    """Whether a chain has the entries that its ledger was made with and no other: nothing was charged since."""
+    count, dash, _ = str(json.loads(chain[0].row)["id"]).partition("-")
+    return len(chain) == (int(count) if dash else 1)
 
 
 def _upgrade(connection: sqlite3.Connection, key: bytes, seal: str, version: int) -> None:
@@ -161,13 +172,14 @@ def _upgrade(connection: sqlite3.Connection, key: bytes, seal: str, version: int
     amount below zero, say) is refused, and the file stays as it was.
     """
     old = _OLD_TABLES[version]
+    count = 1 + sum(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in old)
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         connection.execute(f'DROP TRIGGER "{name}"')
     for table in old:
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
     connection.execute("DROP TABLE seal")
     make_tables(connection)
-    insert_row(connection, key, FIRST, _first_row(seal, version))
+    insert_row(connection, key, FIRST, _first_row(seal, version, count))
     try:
         for kind in ("account", "charge", "draw", "kept"):
             known = KINDS[kind]
