@@ -176,9 +176,9 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         cap_delta: float | None = None,
         marks: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.path = Path(path).expanduser()
         self.ceiling = Ceiling(epsilon=cap_epsilon, delta=cap_delta)
         try:
+            self.path = Path(path).expanduser()
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._key = read_or_make_key(self.path)
             self._chain_key, self._seal = chain_key(self._key), seal_of(self._key)
@@ -554,14 +554,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         if _VERIFIED.get(self._place) != _state(self.path):
             check_file(connection, self._key, self._seal, contents=False)
             self._remember()
-        if reached is None:
-            raise BudgetError(NO_MARK)
-        there = connection.execute("SELECT mark FROM chain WHERE number = ?", (reached.number,)).fetchone()
-        if there is not None and there[0] != reached.mark:
-            raise BudgetError(OTHER)
-        if there is None or (reached.torn and chain_end(connection)[0] == reached.number):
-            raise BudgetError(BEHIND)
-        return reached.number
+        return refuse_behind(connection, reached)
 
     def _remember(self) -> None:
         """Note what the file looks like, unless it is so young that the clock may not tell the next change from it."""
@@ -574,6 +567,18 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
     @property
     def _place(self) -> tuple[str, str]:
         return str(self.path.absolute()), self._seal
+
+
+def refuse_behind(connection: sqlite3.Connection, reached: Reached | None) -> int:
+    """Refuse a ledger that lacks what its high-water mark holds; the number that the mark is at."""
+    if reached is None:
+        raise BudgetError(NO_MARK)
+    there = connection.execute("SELECT mark FROM chain WHERE number = ?", (reached.number,)).fetchone()
+    if there is not None and there[0] != reached.mark:
+        raise BudgetError(OTHER)
+    if there is None or (reached.torn and chain_end(connection)[0] == reached.number):
+        raise BudgetError(BEHIND)
+    return reached.number
 
 
 @contextmanager

@@ -69,6 +69,7 @@ _TRIGGERS = "".join(
     for name, verb, word in (("stay", "DELETE", "deleted"), ("hold", "UPDATE", "changed"))
     if (table, verb) != ("kept", "DELETE")
 )
+_OF_SQLITE = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4")
 LOST_TABLES = (
     "The ledger's key file is there and its tables are not, so what was spent is not known. Put back a copy of the "
     "ledger's file by the command ledger restore. Only who wants all budgets forgotten removes the key file, too."
@@ -102,7 +103,10 @@ def version_of(connection: sqlite3.Connection) -> int:
 def refuse_other(connection: sqlite3.Connection, seal: str, versions: tuple[int, ...] = (VERSION,)) -> None:
     """Refuse a file of another version, or one that was made with another key."""
     if version_of(connection) not in versions:
-        raise BudgetError("The ledger's file is not one that this version knows. Set DPGRAMS_LEDGER to another place.")
+        raise BudgetError(  # another place would be a fresh budget
+            "The ledger's file is not one that this version knows, so nothing is released. Where a newer version wrote "
+            "it, use that one; where it is damaged, the command ledger restore builds it again."
+        )
     if connection.execute("SELECT mark FROM seal").fetchall() != [(seal,)]:
         raise BudgetError(
             "The ledger and its key file do not belong together, so spent budgets would not be found again. Put "
@@ -127,9 +131,9 @@ def check_file(connection: sqlite3.Connection, key: bytes, seal: str, *, content
 
 
 def _definitions(connection: sqlite3.Connection) -> set[tuple[str, str, str, str | None]]:
-    """All tables, indices and triggers; not SQLite's own table of counters, which an older version left."""
-    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name != 'sqlite_sequence'")
-    return set(rows.fetchall())
+    """All tables, indices and triggers; not SQLite's own: counters of an older version, statistics of an ANALYZE."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    return {row for row in rows if row[1] not in _OF_SQLITE}
 
 
 def _own_definitions() -> set[tuple[str, str, str, str | None]]:
