@@ -45,7 +45,7 @@ def _problem(path: Path) -> str | None:
     if not is_sealed(path):  # it is made, or upgraded, when it is next used
         return _database_problem(path, seal_of(key), None) if path.exists() else None
     if not path.exists():
-        return "The ledger's tables are gone, and what was spent with them. The command ledger restore builds it again."
+        return "The ledger's tables are gone, so nothing can be charged. The command ledger restore builds it again."
     mark = HighWater(marks_folder(), key)
     lock = mark.path.with_suffix(".lock")
     with mark.held(PATIENCE_SECONDS) if lock.exists() else nullcontext():  # holding it would make it
