@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from dpgrams_core.errors import BudgetError
+from dpgrams_core.errors import BudgetError, SpecError
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.privacy.ledger_file import read_key
 from dpgrams_core.privacy.ledger_restore import restore_ledger, verify_ledger
@@ -28,8 +28,12 @@ def add_ledger(commands: Any) -> None:
 
 def ledger_command(arguments: argparse.Namespace) -> str:
     """``ledger``: one of its parts, as text."""
-    path = Path(arguments.ledger or read_settings().ledger).expanduser()
+    for name in ("ledger", "file"):
+        given = getattr(arguments, name, None)
+        if given is not None and (not given.strip() or "\0" in given):
+            raise SpecError(name, given, "the place of a file, or leave it out for the default")
     try:
+        path = Path(arguments.ledger or read_settings().ledger).expanduser()
         return {"verify": _verify, "backup": _backup, "restore": _restore}[arguments.part](path, arguments)
     except (OSError, RuntimeError):  # RuntimeError: there is no home folder
         raise BudgetError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpgrams_core.datasets.table_reader import Limits, Table, read_table
 from dpgrams_core.datasets.upload import OwnData, load_table, picked_names
-from dpgrams_core.errors import SpecError
+from dpgrams_core.errors import BudgetError, SpecError
 from dpgrams_core.guarantees import guarantee_fields
 from dpgrams_core.kept_releases import read_kept
 from dpgrams_core.methods import METHODS
@@ -23,6 +23,7 @@ from dpgrams_core.recipes import ReleaseRecord, release_record
 from dpgrams_core.releasing import open_budget, overlap_words, quote, refuse_unproven, release, release_range
 from dpgrams_core.settings import Settings, read_settings
 
+_UNREAD = "The charge was made, and the ledger could not be read, so what is left is not shown."
 _LOST = "these numbers are all that there is of it, and another release costs again"
 
 
@@ -222,9 +223,17 @@ def bought_bounds(
     return paid.found.low, paid.found.high
 
 
+def _account(shown: Shown, ledger: Ledger) -> Account | None:
+    """The state of the budget, or None: what was paid for is printed also where the ledger cannot be read by now."""
+    try:
+        return ledger.account(shown.charge.account)
+    except BudgetError:
+        return None
+
+
 def _text(shown: Shown, ledger: Ledger) -> str:
     record, charge = shown.record, shown.charge
-    guarantee, account = record.guarantee, ledger.account(charge.account)
+    guarantee, account = record.guarantee, _account(shown, ledger)
     what = "curve" if record.what == "curve" else "modes"
     lines = [f"{METHODS[record.method].title} (release, no seed)", "", f"{what}: {', '.join(record.columns)}"]
     lines += ["  " + "  ".join(f"{value:12.6g}" for value in row) for row in record.rows] or ["  none"]
@@ -234,7 +243,10 @@ def _text(shown: Shown, ledger: Ledger) -> str:
     lines.append(f"  epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, neighbours: {guarantee.neighbours}")
     lines += ["  " + text for text in (guarantee.statement, *guarantee.caveats, *shown.statements)]
     lines += ["", f"ledger: charge {charge.id} of epsilon {charge.epsilon:g}, delta {charge.delta:g}"]
-    lines += ["  " + shown.note, "  " + account.totals.statement]
+    lines.append("  " + shown.note)
+    if account is None:
+        return "\n".join([*lines, "  " + _UNREAD, "  " + BLIND_SPOT])
+    lines.append("  " + account.totals.statement)
     lines.append(
         f"  Left of the cap (epsilon {account.cap_epsilon:g}, delta {account.cap_delta:g}): "
         f"epsilon {account.left_epsilon:g}, delta {account.left_delta:g}."
@@ -243,7 +255,13 @@ def _text(shown: Shown, ledger: Ledger) -> str:
 
 
 def _fields(shown: Shown, ledger: Ledger) -> dict[str, Any]:
-    record, account = shown.record, ledger.account(shown.charge.account)
+    record, account = shown.record, _account(shown, ledger)
+    charge = {
+        "charge": shown.charge.id,
+        "at": shown.charge.at,
+        "epsilon": shown.charge.epsilon,
+        "delta": shown.charge.delta,
+    }
     return {
         "method": record.method,
         "door": "release",
@@ -252,19 +270,19 @@ def _fields(shown: Shown, ledger: Ledger) -> dict[str, Any]:
         "curve" if record.what == "curve" else "modes": record.rows,
         "guarantee": guarantee_fields(record.guarantee),
         "statements": shown.statements,
-        "ledger": {
-            "charge": shown.charge.id,
-            "at": shown.charge.at,
-            "epsilon": shown.charge.epsilon,
-            "delta": shown.charge.delta,
-            "basic_epsilon": account.totals.basic_epsilon,
-            "tight_epsilon": account.totals.tight_epsilon,
-            "total_delta": account.totals.delta,
-            "cap_epsilon": account.cap_epsilon,
-            "cap_delta": account.cap_delta,
-            "left_epsilon": account.left_epsilon,
-            "left_delta": account.left_delta,
-        },
+        "ledger": charge | ({"problem": _UNREAD} if account is None else _account_fields(account)),
+    }
+
+
+def _account_fields(account: Account) -> dict[str, float]:
+    return {
+        "basic_epsilon": account.totals.basic_epsilon,
+        "tight_epsilon": account.totals.tight_epsilon,
+        "total_delta": account.totals.delta,
+        "cap_epsilon": account.cap_epsilon,
+        "cap_delta": account.cap_delta,
+        "left_epsilon": account.left_epsilon,
+        "left_delta": account.left_delta,
     }
 
 

@@ -148,11 +148,19 @@ def simulation_origin(seeds: Sequence[int]) -> str:
     return f"Simulation ({what} {listed}) on synthetic or public data: nobody’s private data are behind these numbers."
 
 
-def ledger_line(charge: Charge, account: Account) -> str:
-    """A charge and the state of its account in a few sentences; the account's name stays out."""
-    return (
+def ledger_line(charge: Charge, account: Account | None) -> str:
+    """A charge and the state of its account in a few sentences; the account's name stays out.
+
+    Without an account, where the ledger cannot be read now, there is nothing about what is left.
+    """
+    made = (
         f"charge {charge.id} at {charge.at}: {charge.description}, ε = {charge.epsilon:g}, δ = {charge.delta:g} "
-        f"({charge.status}). {account.totals.statement} Of the cap of ε = {account.cap_epsilon:g} and "
+        f"({charge.status})."
+    )
+    if account is None:
+        return f"{made} The ledger could not be read when this was written, so what is left is not shown."
+    return (
+        f"{made} {account.totals.statement} Of the cap of ε = {account.cap_epsilon:g} and "
         f"δ = {account.cap_delta:g}, ε = {account.left_epsilon:g} and δ = {account.left_delta:g} are left."
     )
 

@@ -89,7 +89,7 @@ def view_switch(mine: Own) -> bool:
     return view == "curator"
 
 
-def say(mine: Own, account: Account, first: DeltaGenerator) -> None:
+def say(mine: Own, account: Account | None, first: DeltaGenerator) -> None:
     """Step 4: the release that is shown, publicly and, if wished, for the curator; ``first`` is for its answer."""
     st.subheader("4 · What you can say now")
     curator = view_switch(mine)
@@ -134,8 +134,14 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
         with first:
             frame.answer(before_release(mine, None, None))
         return
-    account = ledger.account(account_name(mine, mine.table, settings, ledger))
-    mine.restore(mine.table, ledger)
+    try:
+        account = ledger.account(account_name(mine, mine.table, settings, ledger))
+        mine.restore(mine.table, ledger)
+    except BudgetError as error:
+        frame.problem(plain(str(error)))
+        if mine.sales:  # they are paid for, and the ledger is not needed to show them
+            say(mine, None, first)
+        return
     sold = bool(mine.sales)
     slot = st.expander(columns_title(mine), expanded=not sold, key=f"own_step_2_{mine.uploads}_{sold}")
     with slot:

@@ -51,6 +51,7 @@ from dpgrams_core.privacy.ledger_chain import KINDS, chain_end, chain_key, entri
 from dpgrams_core.privacy.ledger_file import (
     VERSION,
     check_file,
+    is_as_made,
     is_sealed,
     own_only,
     read_or_make_key,
@@ -94,6 +95,9 @@ BEHIND = (
 OTHER = (
     "The ledger is not the one that its high-water mark was made for, or a copy of it went on for itself. Nothing is "
     "released. Put back the right file, or let the command ledger restore make it from the mark."
+)
+NOT_CHARGED = (
+    "The ledger is busy: another program holds it. Nothing was drawn and nothing was charged; try again in a moment."
 )
 # For each of three locks in turn (the mark's, the database's, and that of its readers): an answer within five seconds.
 WAIT_SECONDS = 1.5
@@ -172,9 +176,9 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         cap_delta: float | None = None,
         marks: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.path = Path(path).expanduser()
         self.ceiling = Ceiling(epsilon=cap_epsilon, delta=cap_delta)
         try:
+            self.path = Path(path).expanduser()
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._key = read_or_make_key(self.path)
             self._chain_key, self._seal = chain_key(self._key), seal_of(self._key)
@@ -203,11 +207,15 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
     def _make(self) -> None:
         """Tables first, then the high-water mark, then the seal behind the key: a crash between them is no loss."""
         with self.mark.held(WAIT_SECONDS):
-            with self._database() as connection, _writing(connection):
-                set_up(connection, self.path, self._key, self._seal)
-                found = list(entries(connection))
-            if not is_sealed(self.path) and self.mark.reached() is None:
-                self.mark.write(found)  # no charge was made since the tables were: for that the seal must be there
+            with self._database() as connection:
+                with _writing(connection):
+                    set_up(connection, self.path, self._key, self._seal)
+                if not is_sealed(self.path) and self.mark.reached() is None:
+                    check_file(connection, self._key, self._seal, contents=False)
+                    found = list(entries(connection))
+                    if not is_as_made(found):  # a charge needs the seal: somebody took it away, and the mark
+                        raise BudgetError(NO_MARK)
+                    self.mark.write(found)
             seal_key(self.path)
 
     def account_of(self, content: bytes) -> str:
@@ -312,7 +320,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
             raise ValueError("delta must be at least 0 and below 1; nothing was charged")
         if events and price(events, delta or 1e-300).epsilon > epsilon * (1 + 1e-6):
             raise ValueError("the events cost more than what is charged; nothing was charged")
-        with self._transaction() as connection:
+        with _charging(), self._transaction() as connection:
             why = _together(group_of(connection, [account]))
             refuse_beyond(*cap_and_spent(connection, account, self.ceiling), epsilon, delta, why)
             number, at = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM charges").fetchone()[0], _now()
@@ -546,14 +554,7 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
         if _VERIFIED.get(self._place) != _state(self.path):
             check_file(connection, self._key, self._seal, contents=False)
             self._remember()
-        if reached is None:
-            raise BudgetError(NO_MARK)
-        there = connection.execute("SELECT mark FROM chain WHERE number = ?", (reached.number,)).fetchone()
-        if there is not None and there[0] != reached.mark:
-            raise BudgetError(OTHER)
-        if there is None or (reached.torn and chain_end(connection)[0] == reached.number):
-            raise BudgetError(BEHIND)
-        return reached.number
+        return refuse_behind(connection, reached)
 
     def _remember(self) -> None:
         """Note what the file looks like, unless it is so young that the clock may not tell the next change from it."""
@@ -566,6 +567,18 @@ there are ε = 0.25 and δ = 9e-06 left. Nothing was charged and nothing was dra
     @property
     def _place(self) -> tuple[str, str]:
         return str(self.path.absolute()), self._seal
+
+
+def refuse_behind(connection: sqlite3.Connection, reached: Reached | None) -> int:
+    """Refuse a ledger that lacks what its high-water mark holds; the number that the mark is at."""
+    if reached is None:
+        raise BudgetError(NO_MARK)
+    there = connection.execute("SELECT mark FROM chain WHERE number = ?", (reached.number,)).fetchone()
+    if there is not None and there[0] != reached.mark:
+        raise BudgetError(OTHER)
+    if there is None or (reached.torn and chain_end(connection)[0] == reached.number):
+        raise BudgetError(BEHIND)
+    return reached.number
 
 
 @contextmanager
@@ -581,6 +594,15 @@ def _writing(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+@contextmanager
+def _charging() -> Iterator[None]:
+    """Where a charge meets a ledger that is held, it was not made: then that may be said."""
+    try:
+        yield
+    except LedgerBusyError:
+        raise LedgerBusyError(NOT_CHARGED) from None
+
+
 def _state(path: Path) -> tuple[int, ...]:
     """What changes with every change of a file. (It must not be opened: closing it would end SQLite's locks.)"""
     found = path.stat()
@@ -591,8 +613,8 @@ def _unusable(error: Exception | None = None) -> BudgetError:
     if error is not None and ("locked" in str(error) or "busy" in str(error)):
         return LedgerBusyError(BUSY)
     return BudgetError(
-        "The ledger cannot be written or read. Nothing was drawn; try again, check the disk that it is on, or ask the "
-        "command ledger verify."
+        "The ledger cannot be written or read. Try again, check the disk that it is on, or ask the command ledger "
+        "verify."
     )
 
 

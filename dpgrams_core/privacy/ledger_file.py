@@ -9,17 +9,19 @@ in an older ledger, is sealed when it is opened.
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import secrets
 import sqlite3
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.privacy.ledger_caps import check_amounts
-from dpgrams_core.privacy.ledger_chain import FIRST, KINDS, chain_key, check_chain, damaged, insert_row
+from dpgrams_core.privacy.ledger_chain import FIRST, KINDS, Entry, chain_key, check_chain, damaged, insert_row
 from dpgrams_core.privacy.ledger_mark import sync_folder
 
 KEY_BYTES = 32
@@ -67,6 +69,7 @@ _TRIGGERS = "".join(
     for name, verb, word in (("stay", "DELETE", "deleted"), ("hold", "UPDATE", "changed"))
     if (table, verb) != ("kept", "DELETE")
 )
+_OF_SQLITE = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4")
 LOST_TABLES = (
     "The ledger's key file is there and its tables are not, so what was spent is not known. Put back a copy of the "
     "ledger's file by the command ledger restore. Only who wants all budgets forgotten removes the key file, too."
@@ -85,7 +88,7 @@ def set_up(connection: sqlite3.Connection, path: Path, key: bytes, seal: str) ->
         if len(key_place(path).read_bytes()) > KEY_BYTES:
             raise BudgetError(LOST_TABLES)
         make_tables(connection)
-        insert_row(connection, chain_key(key), FIRST, _first_row(seal, 0))
+        insert_row(connection, chain_key(key), FIRST, _first_row(seal, 0, 1))
     else:
         refuse_other(connection, seal, (1, 2, VERSION))
         if version < VERSION:
@@ -100,7 +103,10 @@ def version_of(connection: sqlite3.Connection) -> int:
 def refuse_other(connection: sqlite3.Connection, seal: str, versions: tuple[int, ...] = (VERSION,)) -> None:
     """Refuse a file of another version, or one that was made with another key."""
     if version_of(connection) not in versions:
-        raise BudgetError("The ledger's file is not one that this version knows. Set DPGRAMS_LEDGER to another place.")
+        raise BudgetError(  # another place would be a fresh budget
+            "The ledger's file is not one that this version knows, so nothing is released. Where a newer version wrote "
+            "it, use that one; where it is damaged, the command ledger restore builds it again."
+        )
     if connection.execute("SELECT mark FROM seal").fetchall() != [(seal,)]:
         raise BudgetError(
             "The ledger and its key file do not belong together, so spent budgets would not be found again. Put "
@@ -125,9 +131,9 @@ def check_file(connection: sqlite3.Connection, key: bytes, seal: str, *, content
 
 
 def _definitions(connection: sqlite3.Connection) -> set[tuple[str, str, str, str | None]]:
-    """All tables, indices and triggers; not SQLite's own table of counters, which an older version left."""
-    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name != 'sqlite_sequence'")
-    return set(rows.fetchall())
+    """All tables, indices and triggers; not SQLite's own: counters of an older version, statistics of an ANALYZE."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    return {row for row in rows if row[1] not in _OF_SQLITE}
 
 
 def _own_definitions() -> set[tuple[str, str, str, str | None]]:
@@ -144,14 +150,23 @@ def make_tables(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _first_row(seal: str, upgraded: int) -> dict[str, str | int]:
-    """What tells this ledger from another one with the same key, and from which version it was upgraded (0: none)."""
+def _first_row(seal: str, upgraded: int, count: int) -> dict[str, str | int]:
+    """What tells this ledger from another one with the same key, and from which version it was upgraded (0: none).
+
+    Before its random digits the name says how many entries the ledger was made with.
+    """
     return {
         "mark": seal,
-        "id": secrets.token_bytes(_ID_BYTES).hex(),
+        "id": f"{count}-{secrets.token_bytes(_ID_BYTES).hex()}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "upgraded": upgraded,
     }
+
+
+def is_as_made(chain: Sequence[Entry]) -> bool:
+    """Whether a chain has the entries that its ledger was made with and no other: nothing was charged since."""
+    count, dash, _ = str(json.loads(chain[0].row)["id"]).partition("-")
+    return len(chain) == (int(count) if dash else 1)
 
 
 def _upgrade(connection: sqlite3.Connection, key: bytes, seal: str, version: int) -> None:
@@ -161,13 +176,14 @@ def _upgrade(connection: sqlite3.Connection, key: bytes, seal: str, version: int
     amount below zero, say) is refused, and the file stays as it was.
     """
     old = _OLD_TABLES[version]
+    count = 1 + sum(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in old)
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         connection.execute(f'DROP TRIGGER "{name}"')
     for table in old:
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
     connection.execute("DROP TABLE seal")
     make_tables(connection)
-    insert_row(connection, key, FIRST, _first_row(seal, version))
+    insert_row(connection, key, FIRST, _first_row(seal, version, count))
     try:
         for kind in ("account", "charge", "draw", "kept"):
             known = KINDS[kind]

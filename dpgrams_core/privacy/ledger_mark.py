@@ -157,7 +157,8 @@ def agrees(key: bytes, found: Sequence[Entry | None], torn: bool, chain: Sequenc
     return True
 
 
-BUSY = "The ledger is busy: another program holds it. Nothing was drawn and nothing was charged; try again in a moment."
+# Said of reading, too, and of noting what was drawn: whether anything was charged only the charge itself may say.
+BUSY = "The ledger is busy: another program holds it. Try again in a moment."
 
 
 def _locked(handle: int) -> bool:

@@ -17,7 +17,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,10 +34,21 @@ from dpgrams_core.privacy.ledger_chain import (
     is_row,
     last_rows,
 )
-from dpgrams_core.privacy.ledger_file import check_file, key_place, make_tables, read_key, seal_key, seal_of, version_of
-from dpgrams_core.privacy.ledger_mark import BUSY, HighWater, agrees, marks_folder, sync_folder
+from dpgrams_core.privacy.ledger_file import (
+    check_file,
+    is_sealed,
+    key_place,
+    make_tables,
+    read_key,
+    seal_key,
+    seal_of,
+    version_of,
+)
+from dpgrams_core.privacy.ledger_mark import BUSY, HighWater, LedgerBusyError, agrees, marks_folder, sync_folder
 
-WAIT_SECONDS = 4.0
+WAIT_SECONDS = 1.5  # for each lock in turn
+_WITHOUT_CHAIN = (1, 2)  # the versions before it
+_NOT_YET = "which has no chain to verify: it is upgraded when it is next used."
 _CLOSING = "Restored without a high-water mark that holds all entries."
 
 
@@ -73,8 +84,13 @@ def verify_ledger(path: Path, marks: Path | None = None) -> Report:
     lines, torn = mark.lines() if mark.path.exists() else (None, False)
     try:
         with _opened(path) as connection:
-            if (version := version_of(connection)) in (1, 2):
-                raise BudgetError(f"The ledger is one of version {version}: it gets its chain when it is next used.")
+            if (version := version_of(connection)) in _WITHOUT_CHAIN:
+                if lines is None and not is_sealed(path):
+                    return Report((), (f"The ledger is one of version {version}, {_NOT_YET}",))
+                raise BudgetError(
+                    f"The ledger is one of version {version}, and was upgraded before: it is an older copy. The "
+                    "command ledger restore adds what is missing."
+                )
             check_file(connection, key, seal_of(key), contents=True)
             chain = list(entries(connection))
     except BudgetError as error:
@@ -127,18 +143,29 @@ def restore_ledger(path: Path, backup: Path | None = None, marks: Path | None = 
     Raises
     ------
     BudgetError
-        Where the backup is damaged or of another ledger, or where there is nothing to build it from. Then nothing was
-        changed.
+        Where the backup is damaged or of another ledger, where there is nothing to build it from, or where another
+        program holds the ledger (``LedgerBusyError``). Then nothing was changed.
     """
     key = read_key(path) if backup is None or key_place(path).exists() else read_key(backup)
+    if backup is not None and not backup.is_file():
+        raise BudgetError("There is no file at the place of the backup. Nothing was changed.")
     chains = chain_key(key)
     mark = HighWater(marks or marks_folder(), key)
-    with mark.held(WAIT_SECONDS):
-        saved = _chain_of(backup, key) if backup is not None else []
-        try:
-            current = _chain_of(path, key)
-        except BudgetError:  # that is why it is restored
-            current = []
+    with mark.held(WAIT_SECONDS), ExitStack() as files:
+        # Each file is opened once and stays as it is until the new one is built: nobody else writes to it meanwhile.
+        places = [path] if path.is_file() else []
+        if backup is not None and not (places and backup.samefile(path)):
+            places.append(backup)
+        sources = [_source(place, files) for place in places]
+        saved = _chain_of_backup(sources[-1], key) if backup is not None else []
+        current: list[Entry] = []
+        if path.is_file():
+            try:
+                current = _chain_of(sources[0], key)
+            except LedgerBusyError:
+                raise
+            except BudgetError:  # that is why it is restored
+                pass
         found, torn = mark.lines() if mark.path.exists() else (None, False)
         lines = [line for line in found or [] if line is not None]
         whole = found is not None and len(lines) == len(found) and _fits(chains, lines)
@@ -161,8 +188,8 @@ def restore_ledger(path: Path, backup: Path | None = None, marks: Path | None = 
         closed = closed and all(entry.kind != "closing" for entry in base)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _new_file(path.parent) as temporary:
-            sources = [place for place in (path, backup) if place is not None]
             built, lost = _build(temporary, key, base, sources, closed)
+            files.close()
             _sync(temporary)
             if not key_place(path).exists():
                 _put_key(path, key)
@@ -177,7 +204,7 @@ def restore_ledger(path: Path, backup: Path | None = None, marks: Path | None = 
 
 
 def _build(
-    place: Path, key: bytes, base: Sequence[Entry], sources: Sequence[Path], closed: bool
+    place: Path, key: bytes, base: Sequence[Entry], sources: Sequence[sqlite3.Connection], closed: bool
 ) -> tuple[list[Entry], int]:
     """A ledger in a new file with these entries; all entries that it has, and how many contents were found nowhere."""
     lost = 0
@@ -215,7 +242,7 @@ def _insert(connection: sqlite3.Connection, kind: str, row: dict[str, object]) -
 
 
 def _content(
-    key: bytes, kind: str, name: tuple[object, ...], text: str, sources: Sequence[Path]
+    key: bytes, kind: str, name: tuple[object, ...], text: str, sources: Sequence[sqlite3.Connection]
 ) -> dict[str, object] | None:
     """The row that was sealed as a text: from the text where it is all there, otherwise from a file that has it."""
     known = KINDS[kind]
@@ -223,22 +250,55 @@ def _content(
     if not any(isinstance(item, dict) for item in sealed.values()):
         return sealed
     which = " AND ".join(f"{column} = ?" for column in known.name)
-    for place in sources:
-        with suppress(BudgetError), _opened(place) as connection:
-            query = f"SELECT {', '.join(known.columns)} FROM {known.table} WHERE {which}"
-            for values in connection.execute(query, name):
-                row = dict(zip(known.columns, values, strict=True))
-                if is_row(key, row, text):
-                    return row
+    for connection in sources:
+        query = f"SELECT {', '.join(known.columns)} FROM {known.table} WHERE {which}"
+        try:
+            with _readable():
+                for values in connection.execute(query, name):
+                    row = dict(zip(known.columns, values, strict=True))
+                    if is_row(key, row, text):
+                        return row
+        except LedgerBusyError:  # what is there must not count as lost
+            raise
+        except BudgetError:  # damaged in this place
+            pass
     return None
 
 
-def _chain_of(place: Path, key: bytes) -> list[Entry]:
-    """The chain of a ledger's file that is whole; a ``BudgetError`` where it is not, or is not there."""
+def _source(place: Path, files: ExitStack) -> sqlite3.Connection:
+    """A file that a ledger is built from, held so that nobody else writes to it."""
+    with _readable():
+        connection = files.enter_context(closing(_connect(place)))
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.DatabaseError as error:
+            if _is_busy(error):
+                raise
+            with suppress(sqlite3.DatabaseError):  # it may only be read, or is damaged, which is seen when it is read
+                connection.execute("BEGIN")
+        return connection
+
+
+def _chain_of(connection: sqlite3.Connection, key: bytes) -> list[Entry]:
+    """The chain of a ledger's file that is whole; a ``BudgetError`` where it is not."""
+    with _readable():
+        check_file(connection, key, seal_of(key), contents=False)
+        return list(entries(connection))
+
+
+def _chain_of_backup(connection: sqlite3.Connection, key: bytes) -> list[Entry]:
+    """The same of a backup, with what is wrong with it in words of its own."""
     try:
-        with _opened(place) as connection:
-            check_file(connection, key, seal_of(key), contents=False)
-            return list(entries(connection))
+        with _readable():
+            version = version_of(connection)
+        if version in _WITHOUT_CHAIN:
+            raise BudgetError(
+                f"It is one of version {version}, which had no chain that a ledger could be built from. Nothing was "
+                "changed. Without a backup the ledger is built again from its high-water mark alone."
+            )
+        return _chain_of(connection, key)
+    except LedgerBusyError:
+        raise
     except BudgetError as error:
         raise BudgetError(f"The backup cannot be used. {error}") from None
 
@@ -271,18 +331,30 @@ def _told(chain: Sequence[Entry]) -> list[str]:
 @contextmanager
 def _opened(place: Path) -> Iterator[sqlite3.Connection]:
     """A connection for reading all of a file at one moment; what SQLite cannot read is a ``BudgetError``."""
-    uri = place.absolute().as_uri() + "?mode=rw"  # what a crash left half written is undone first
-    if not os.access(place, os.W_OK):
-        uri = place.absolute().as_uri() + "?mode=ro"
+    with _readable(), closing(_connect(place)) as connection:
+        connection.execute("BEGIN")
+        yield connection
+
+
+def _connect(place: Path) -> sqlite3.Connection:
+    mode = "rw" if os.access(place, os.W_OK) else "ro"  # rw: what a crash left half written is undone first
+    uri = f"{place.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What SQLite cannot read is a ``BudgetError``, and what another program holds a ``LedgerBusyError``."""
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)) as connection:
-            connection.execute("BEGIN")
-            yield connection
+        yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the names in a damaged file may be no text
-        busy = "locked" in str(error) or "busy" in str(error)
-        raise BudgetError(
-            BUSY if busy else "The file is missing or damaged: the command ledger restore builds a ledger again."
-        ) from None
+        if _is_busy(error):
+            raise LedgerBusyError(BUSY) from None
+        raise BudgetError("The file is missing or damaged: the command ledger restore builds a ledger again.") from None
+
+
+def _is_busy(error: Exception) -> bool:
+    return "locked" in str(error) or "busy" in str(error)
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def answer_of(sale: Sale) -> str:
     return text + ". What follows is free."
 
 
-def results(own: Own, sale: Sale, account: Account) -> None:
+def results(own: Own, sale: Sale, account: Account | None) -> None:
     """The public view of a release: all of it may leave the building."""
     free = st.container(key="own_free")
     left, right = st.columns([3, 2], gap="medium")

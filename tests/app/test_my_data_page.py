@@ -392,7 +392,9 @@ def test_a_ledger_that_is_refused_is_a_sentence_and_nothing_is_sold(ledger):
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         begin = time.monotonic()
-        assert [item.value for item in checked(app).error][-1].startswith("The ledger is busy")
+        page = checked(app)
         assert time.monotonic() - begin < 5
+        assert [item.value for item in page.error][-1].startswith("The ledger is busy")
+        assert "4 · What you can say now" in [item.value for item in page.subheader]  # it is paid for
     assert not checked(app).error
     assert len(ledger.charges()) == 1

@@ -283,3 +283,21 @@ class TestOtherFiles:
         with pytest.raises(BudgetError):
             Ledger(ledger.path)
         refused(ledger)
+
+
+def test_statistics_of_sqlite_are_no_damage(tmp_path):
+    """Somebody's tool may ask for them; they hold nothing that a budget depends on."""
+    ledger = Ledger(tmp_path / "ledger")
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
+        connection.execute("ANALYZE")
+    assert Ledger(ledger.path).charges() == []
+
+
+def test_a_ledger_of_another_version_is_not_sent_to_another_place(tmp_path):
+    """That would be a fresh budget."""
+    ledger = Ledger(tmp_path / "ledger")
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version = 9")
+    with pytest.raises(BudgetError, match=r"not one that this version knows.*ledger restore") as refused:
+        Ledger(ledger.path)
+    assert "another place" not in str(refused.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sqlite3
 
@@ -14,6 +15,8 @@ from dpgrams_core.privacy import ledger as ledger_module
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.privacy.ledger_file import KEY_BYTES, read_or_make_key, seal_key
 from dpgrams_core.privacy.ledger_mark import HighWater
+from dpgrams_core.privacy.ledger_restore import restore_ledger
+from tests.unit.test_ledger_kept import as_version
 
 
 @pytest.fixture
@@ -64,6 +67,39 @@ def test_a_ledger_of_before_the_seal_gets_it(size, ledger):
     assert len(place.read_bytes()) == KEY_BYTES + 2
     ledger.path.unlink()
     with pytest.raises(BudgetError, match="Put back a copy"):
+        Ledger(ledger.path)
+
+
+@pytest.mark.parametrize("size", [KEY_BYTES, KEY_BYTES + 1])
+def test_no_new_mark_is_made_for_a_ledger_that_was_charged(size, ledger, tmp_path):
+    """A backup that is put back, no mark, and a key without the bytes that say that there was one."""
+    account = spent(ledger)
+    ledger.back_up(tmp_path / "backup")
+    ledger.charge(account, (), epsilon=0.25, delta=1e-6, status="nominal", description="a test")
+    shutil.copy(tmp_path / "backup", ledger.path)
+    ledger.mark.path.unlink()
+    os.truncate(key_of(ledger.path), size)
+    for _ in range(2):
+        with pytest.raises(BudgetError, match="high-water mark is not where it was"):
+            Ledger(ledger.path)
+    assert not ledger.mark.path.exists()
+    assert restore_ledger(ledger.path).closed
+    assert Ledger(ledger.path).account(account).left_epsilon == 0
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_nor_for_an_upgraded_one_unless_it_is_as_it_was_made(number, ledger):
+    account = spent(ledger)
+    as_version(number, ledger)
+    upgraded = Ledger(ledger.path)
+    upgraded.mark.path.unlink()
+    os.truncate(key_of(ledger.path), KEY_BYTES)  # a crash between the upgrade and its mark
+    again = Ledger(ledger.path)
+    assert again.account(account).left_epsilon == 0.25
+    again.charge(account, (), epsilon=0.125, delta=1e-6, status="nominal", description="a test")
+    again.mark.path.unlink()
+    os.truncate(key_of(ledger.path), KEY_BYTES)
+    with pytest.raises(BudgetError, match="high-water mark is not where it was"):
         Ledger(ledger.path)
 
 

@@ -11,9 +11,12 @@ import pytest
 
 from dpgrams_core import BudgetError
 from dpgrams_core.__main__ import main
+from dpgrams_core.privacy import ledger_restore
 from dpgrams_core.privacy.ledger import Ledger
 from dpgrams_core.privacy.ledger_file import key_place
+from dpgrams_core.privacy.ledger_mark import LedgerBusyError
 from dpgrams_core.privacy.ledger_restore import restore_ledger, verify_ledger
+from tests.unit.test_ledger_kept import as_version
 
 
 @pytest.fixture
@@ -297,3 +300,83 @@ class TestCommand:
         (tmp_path / "file").write_text("x")
         assert main(["ledger", "backup", str(tmp_path / "file" / "copy")]) == 2
         assert "could not be read or written" in capsys.readouterr().err
+
+
+class TestWhatIsHeld:
+    """Nothing is restored over a ledger that another program holds: it could be read no more, and releases be lost."""
+
+    @pytest.mark.parametrize("how", ["BEGIN EXCLUSIVE", "BEGIN IMMEDIATE"])
+    @pytest.mark.parametrize(("which", "with_backup"), [("ledger", True), ("ledger", False), ("backup", True)])
+    def test_it_is_left_as_it_is(self, how, which, with_backup, ledger, backup, monkeypatch):
+        monkeypatch.setattr(ledger_restore, "WAIT_SECONDS", 0.05)
+        ledger.keep(pay(ledger), b"the second release")
+        before, mark = ledger.path.read_bytes(), ledger.mark.path.read_bytes()
+        held = ledger.path if which == "ledger" else backup
+        with closing(sqlite3.connect(held, isolation_level=None)) as other:
+            other.execute(how)
+            with pytest.raises(LedgerBusyError, match="The ledger is busy"):
+                restore_ledger(ledger.path, backup if with_backup else None)
+        assert (ledger.path.read_bytes(), ledger.mark.path.read_bytes()) == (before, mark)
+        assert sorted(file.name for file in ledger.path.parent.iterdir()) == ["ledger.sqlite3", "ledger.sqlite3.key"]
+        assert restore_ledger(ledger.path, backup if with_backup else None).lost == 0
+        assert kept(ledger.path) == [b"the first release", b"the second release"]
+
+    def test_nor_while_a_piece_of_it_is_read(self, ledger, monkeypatch):
+        """Whatever is held when the contents are read is not taken for lost."""
+
+        def held(*_):
+            raise sqlite3.OperationalError("database is locked")
+
+        monkeypatch.setattr(ledger_restore, "is_row", held)
+        with pytest.raises(LedgerBusyError):
+            restore_ledger(ledger.path)
+
+    def test_a_ledger_is_its_own_backup(self, ledger):
+        assert restore_ledger(ledger.path, ledger.path).lost == 0
+        assert kept(ledger.path) == [b"the first release"]
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["verify", "--ledger", "~no such user/x"],
+            ["verify", "--ledger", ""],
+            ["verify", "--ledger", "a\0b"],
+            ["restore", ""],
+            ["restore", " ", "--ledger", ""],
+            ["restore", "a\0b"],
+            ["restore", "~no such user/x"],
+            ["backup", ""],
+            ["backup", "a\0b"],
+        ],
+    )
+    def test_a_place_that_is_none_is_a_sentence(self, words, ledger, capsys):
+        before = ledger.path.read_bytes()
+        assert main(["ledger", *words]) == 2
+        assert capsys.readouterr().err.startswith("error: ")
+        assert ledger.path.read_bytes() == before
+        assert sorted(file.name for file in ledger.path.parent.iterdir()) == ["ledger.sqlite3", "ledger.sqlite3.key"]
+
+    def test_so_it_is_for_the_ledger_itself(self):
+        with pytest.raises(BudgetError, match="could not be opened"):
+            Ledger("~no such user/x")
+
+    def test_a_backup_that_is_not_there(self, ledger, tmp_path, capsys):
+        for place in (tmp_path / "nothing", tmp_path):
+            assert main(["ledger", "restore", str(place)]) == 2
+            assert "There is no file at the place of the backup" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_older_versions(self, number, ledger, tmp_path, capsys):
+        as_version(number, ledger)
+        shutil.copytree(ledger.path.parent, tmp_path / "older")
+        assert main(["ledger", "verify"]) == 2
+        said = capsys.readouterr().err
+        assert "it is upgraded when it is next used" in said
+        assert "restore" not in said
+        assert left(ledger.path) == 2.5
+        assert main(["ledger", "restore", str(tmp_path / "older" / ledger.path.name)]) == 2
+        assert f"It is one of version {number}, which had no chain" in capsys.readouterr().err
+        shutil.copy(tmp_path / "older" / ledger.path.name, ledger.path)
+        assert "it is an older copy. The command ledger restore" in verify_ledger(ledger.path).problems[0]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pandas as pd
 import pytest
 
 from dpgrams_core import BudgetError
+from dpgrams_core import releasing as releasing_module
 from dpgrams_core.__main__ import main
 from dpgrams_core.datasets.table_reader import read_table
+from dpgrams_core.privacy import ledger as ledger_module
 from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.privacy.ledger_mark import LedgerBusyError
 
 
 @pytest.fixture
@@ -85,3 +90,45 @@ def test_a_lowered_setting_counts_for_a_file_that_was_released_before(release, t
     monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "0.5")
     assert main(["kept", str(tmp_path / "people.csv"), "--ledger", str(tmp_path / "ledger")]) == 0
     assert capsys.readouterr().out.count("Left of the cap (epsilon 0.5, delta 0.0001): epsilon 0,") == 2
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_was_paid_for_is_printed_though_the_ledger_is_locked_by_then(more, release, tmp_path, monkeypatch, capsys):
+    """Another program takes the ledger after the draw, so that neither keeping nor reading what is left succeeds."""
+    monkeypatch.setattr(ledger_module, "WAIT_SECONDS", 0.05)
+    drawn, held = releasing_module.draw, []
+
+    def draw_and_lock(*words, **options):
+        result = drawn(*words, **options)
+        other = sqlite3.connect(tmp_path / "ledger", isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        held.append(other)
+        return result
+
+    monkeypatch.setattr(releasing_module, "draw", draw_and_lock)
+    assert release("--epsilon", "0.5", *more) == 0
+    held[0].close()
+    said = capsys.readouterr()
+    assert "the ledger could not be read, so what is left is not shown" in said.out
+    assert "nothing was charged" not in said.out + said.err
+    if more:
+        told = json.loads(said.out)
+        assert len(told["modes"]) == 1
+        assert (told["kept"], told["ledger"]["charge"], told["ledger"]["epsilon"]) == (False, 1, 0.5)
+    else:
+        assert "charge 1 of epsilon 0.5" in said.out
+        assert "these numbers are all that there is of it" in said.out
+    assert [charge.epsilon for charge in Ledger(tmp_path / "ledger").charges()] == [0.5]
+
+
+def test_only_a_charge_says_that_nothing_was_charged(release, tmp_path, monkeypatch):
+    assert release("--epsilon", "0.5") == 0
+    ledger = Ledger(tmp_path / "ledger")
+    (charge,) = ledger.charges()
+    monkeypatch.setattr(ledger_module, "WAIT_SECONDS", 0.05)
+    with closing(sqlite3.connect(tmp_path / "ledger", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for door in (lambda: ledger.account(charge.account), lambda: ledger.keep(charge, b"x")):
+            with pytest.raises(LedgerBusyError) as refused:
+                door()
+            assert "charged" not in str(refused.value)
