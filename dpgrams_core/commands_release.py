@@ -169,13 +169,10 @@ def kept_command(arguments: argparse.Namespace) -> str:
         return json_text({"releases": content, "bounds": bounds, "problems": kept.problems})
     parts = [_text(shown, ledger) for shown in releases]
     parts += [
-        f"bounds of {item['column']}: {item['low']:g} to {item['high']:g} (charge {item['charge']}) {item['note']}"
+        f"bounds of {item['column']}: {item['low']:g} to {item['high']:g} (charge {item['charge']}). {item['note']}"
         for item in bounds
     ]
-    return (
-        "\n\n".join(part.strip() for part in [*parts, *kept.problems])
-        or "Nothing is kept in this ledger for exactly this file."
-    )
+    return "\n\n".join([*parts, *kept.problems]) or "Nothing is kept in this ledger for exactly this file."
 
 
 def _doubt(kept: Kept, charge: Charge) -> str:

@@ -24,10 +24,11 @@ Traces stay in memory.  What the ledger writes down are keyed hashes of them, fi
 
 What this cannot notice: rows that were both put into another order and put through a map that is not linear, or
 rounded, or jittered; columns of a few codes in another order, or some of their rows, or with two codes over some
-thousand rows; a tenth of the rows or fewer, or ten times as many others (half as far in a table of more than eight
-columns), and where they were scaled or shifted too, half of the rows; columns mixed with each other; a file that holds
-other columns of the same people; the same people measured again; and, where a table has more than eight million
-different numbers, a shift or a factor once its rows are in another order.
+thousand rows; a twentieth of the rows or fewer, or more than twenty times as many others (half as far in a table of
+more than eight columns), and where they were scaled or shifted and put in another order, less than nine tenths; each
+row repeated; columns mixed with each other; a file that holds other columns of the same people; the same people
+measured again; and, where a table has more than eight million different numbers, a shift or a factor once its rows are
+in another order.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Array = np.ndarray
 # but the first and last, which unrelated tables of few rows are the likelier to share some of.
 SHARES = {"value": 0.35, "gaps": 0.25, "shape": 0.25, "order": 0.25, "rows": 0.35}
 KINDS = ("value", "gaps", "shape", "order")  # of columns
-TRACES = 256  # of each kind and column that are kept; fewer where a table is wide
+TRACES = 240  # of each kind and column that are kept; fewer where a table is wide
 FEWER_TRACES = {8: 64, 32: 16}  # with more columns than this
 LEAST_ALIKE = 8  # and at least so many traces
 MOST_REPEATED = 0.05  # of the traces of a column; two unrelated ones have about twice as many in common
@@ -135,27 +136,30 @@ class KeyedTraces:
             name
             for place, name in enumerate(self._columns)
             if any(
-                _common(own[place], other, SHARES[kind])
+                _common(own[place], other, kind)
                 for kind, own, others in zip(KINDS, self._kinds, by_kind, strict=True)
                 for other in others
             )
         ]
         others = families[len(KINDS) * int(columns) :]
-        rows = any(_common(own, other, SHARES["rows"]) for own in self._rows for other in others)
+        rows = any(_common(own, other, "rows") for own in self._rows for other in others)
         return Alike(tuple(found), rows)
 
 
-def _common(traces: Array, stored: Array, share: float) -> bool:
+def _common(traces: Array, stored: Array, kind: str) -> bool:
     """Whether two tables share enough traces, as far as both reach: up to the last that they share.
 
     Both are in one order, so what stands before it is all that either has up to there.  A part of a table, whose traces
-    reach further than those of the whole, has all of its own in it.
+    reach further than those of the whole, has all of its own in it.  Neighbours and orders do not outlast that, and
+    smooth columns share some by chance, so of those a share of all is asked for.
     """
     places = np.flatnonzero(np.isin(traces, stored))
     if len(places) < LEAST_ALIKE:
         return False
-    reach = min(places[-1], np.flatnonzero(stored == traces[places[-1]])[0]) + 1
-    return bool(len(places) >= share * reach)
+    reach = min(len(traces), len(stored))
+    if kind in ("value", "rows"):
+        reach = min(places[-1], np.flatnonzero(stored == traces[places[-1]])[0]) + 1
+    return bool(len(places) >= SHARES[kind] * reach)
 
 
 def _many(columns: int) -> int:

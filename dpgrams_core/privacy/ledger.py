@@ -71,7 +71,7 @@ BLIND_SPOT = (
     "hold a few codes, such as answers or whole years, and rows were put in another order or left out here and there, "
     "or there are two codes and a thousand rows or more; a twentieth of the rows or fewer, or more than twenty times "
     "as many others (a tenth and ten times with more than 8 columns, a half with more than 32), and, where they were "
-    "scaled or shifted and put in another order, less than three quarters; each row repeated; or other columns of the "
+    "scaled or shifted and put in another order, less than nine tenths; each row repeated; or other columns of the "
     "same people. An account from before overlaps were noted is noticed once its file was opened again. It knows "
     "nothing of another ledger."
 )

@@ -16,7 +16,7 @@ from dpgrams_core.datasets.frames import table_of_frame
 from dpgrams_core.datasets.upload import load_table
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.overlap import KINDS, TRACES, KeyedTraces
-from dpgrams_core.privacy.ledger import TOGETHER, Ledger
+from dpgrams_core.privacy.ledger import BLIND_SPOT, TOGETHER, Ledger
 from dpgrams_core.releasing import open_budget, overlap_words, release, release_range
 
 KEY = b"k" * 32
@@ -152,6 +152,21 @@ def test_a_small_part_and_a_part_of_much_more_are_noticed(make, rng):
     assert overlaps(some(rng, padded, 1.0), part)
     assert not overlaps(make(rng, 400), table)
     assert not overlaps(table, make(rng, 400))
+
+
+def test_what_is_not_noticed_is_said(rng):
+    table = answers(rng)
+    assert not overlaps(EDITS["a constant column"](rng, some(rng, table, 1.0)), table)
+    assert "a few codes, such as answers or whole years, and rows were put in another order" in BLIND_SPOT
+    many = yes_or_no(rng, 4_000)
+    assert not overlaps(EDITS["a constant column"](rng, many), many)
+    assert "two codes and a thousand rows or more" in BLIND_SPOT
+    table = continuous(rng, 20_000)
+    assert not overlaps(some(rng, table, 0.002), table)
+    assert "a twentieth of the rows or fewer, or more than twenty times as many others" in BLIND_SPOT
+    assert not overlaps(each(lambda numbers: np.repeat(numbers, 2))(rng, table), table)
+    assert "each row repeated" in BLIND_SPOT
+    assert "from before overlaps were noted is noticed once its file was opened again" in BLIND_SPOT
 
 
 def test_it_is_said_in_which_of_its_own_columns(rng):
