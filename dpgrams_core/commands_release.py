@@ -14,7 +14,7 @@ from dpgrams_core.datasets.table_reader import Limits, Table, read_table
 from dpgrams_core.datasets.upload import OwnData, load_table, picked_names
 from dpgrams_core.errors import BudgetError, SpecError
 from dpgrams_core.guarantees import guarantee_fields
-from dpgrams_core.kept_releases import read_kept
+from dpgrams_core.kept_releases import MAY_BE_OF_ANOTHER, Kept, read_kept
 from dpgrams_core.methods import METHODS
 from dpgrams_core.privacy.composition import exact_amount
 from dpgrams_core.privacy.ledger import BLIND_SPOT, Account, Charge, Ledger
@@ -153,18 +153,31 @@ def kept_command(arguments: argparse.Namespace) -> str:
     ledger = Ledger(place, cap_epsilon=settings.cap_epsilon, cap_delta=settings.cap_delta)
     kept = read_kept(ledger, table.identity, older=arguments.older)
     releases = [
-        Shown(charge, found.record, found.statements, f"Paid for on {charge.at[:10]}; showing it again costs nothing.")
+        Shown(
+            charge,
+            found.record,
+            found.statements,
+            f"Paid for on {charge.at[:10]}; showing it again costs nothing. {_doubt(kept, charge)}".strip(),
+        )
         for charge, found in kept.releases
     ]
-    bounds = [{"charge": charge.id, **dataclasses.asdict(found)} for charge, found in kept.bounds]
+    bounds = [
+        {"charge": charge.id, **dataclasses.asdict(found), "note": _doubt(kept, charge)}
+        for charge, found in kept.bounds
+    ]
     if arguments.json:
         content = [_fields(shown, ledger) | {"kept": True} for shown in releases]
         return json_text({"releases": content, "bounds": bounds, "problems": kept.problems})
     parts = [_text(shown, ledger) for shown in releases]
     parts += [
-        f"bounds of {item['column']}: {item['low']:g} to {item['high']:g} (charge {item['charge']})" for item in bounds
+        f"bounds of {item['column']}: {item['low']:g} to {item['high']:g} (charge {item['charge']}). {item['note']}"
+        for item in bounds
     ]
     return "\n\n".join([*parts, *kept.problems]) or "Nothing is kept in this ledger for exactly this file."
+
+
+def _doubt(kept: Kept, charge: Charge) -> str:
+    return MAY_BE_OF_ANOTHER if charge.id in kept.older else ""
 
 
 def loaded(

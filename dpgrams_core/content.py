@@ -1,7 +1,8 @@
 """What the ledger knows a data set by: digests of its numbers and traces of it, the same in any file format.
 
 There are two digests.  The *content* is coarse: tables that agree to about seven digits share it, and with it a budget,
-which is safe.  What was released is shown again on an *exact* match only: of all digits, and of the columns' names.
+which is safe.  What was released is shown again on an *exact* match only: of all digits that a double has, and of the
+names of all columns.  The words in columns of text are read nowhere, so they are in neither.
 The traces (overlap.py) tell that a table overlaps another one though both digests differ.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +34,7 @@ class Identity:
 class ContentDigest:
     """The identity of a table that comes in pieces of rows; it holds few rows, so the table may be of any length.
 
-    A column without any value changes nothing: whether a column is one is known only at the end of a file.
+    A column without any value changes no sum: whether a column is one is known only at the end of a file.
 
     The content: every number is rounded to 32 bits and mixed to 64, a row is the mixed sum of its numbers, and the rows
     are summed, twice, in 64 bits.  So sorting, renaming columns, another delimiter or CSV instead of Parquet give the
@@ -45,6 +46,9 @@ class ContentDigest:
 
     The exact digest: a row is BLAKE2b of the names of the columns that it has a value in, sorted, and of those values
     as doubles; the rows are summed modulo 2**512, so their order does not matter and each of several equal ones counts.
+    The sorted names of all columns go with the sum, those of text and without a value too.  Not covered are the cells
+    of text, and whole numbers beyond 2**53 by what a double does not tell apart: files that differ in these alone are
+    the same file here.
     Two tables share it by an accident of more than 200 bits.  Sums of hashes can be made to agree on purpose, with much
     work, by someone who makes up both tables; he then gets to see a release that he paid for himself.  To match a table
     of someone else he would have to know that table's digest, which is written down nowhere.
@@ -84,18 +88,24 @@ class ContentDigest:
         self._exact += _exact_sum(columns)
         self._tracing.add(columns, cells)
 
-    def finish(self, names: list[str]) -> Identity:
-        """What all pieces are known by; ``names`` are the columns that have a value."""
+    def finish(self, names: list[str], of_all: Sequence[str] | None = None) -> Identity:
+        """What all pieces are known by; ``names`` are the columns that have a value, ``of_all`` are those of the file.
+
+        Without the latter the table has no others.
+        """
         self._take()
+        in_file = json.dumps(sorted(names if of_all is None else of_all))
         return Identity(
             content=hashlib.sha256(f"{self._rows}x{len(names)};{self._sums[0]},{self._sums[1]}".encode()).digest(),
-            exact=hashlib.sha256(f"{self._rows} rows;{self._exact % 2**512}".encode()).digest(),
+            exact=hashlib.sha256(f"{self._rows} rows;{self._exact % 2**512};{in_file}".encode()).digest(),
             traces=self._tracing.finish(names),
         )
 
 
-def identity_of(columns: Mapping[str, Array]) -> Identity:
+def identity_of(columns: Mapping[str, Array], of_all: Sequence[str] | None = None) -> Identity:
     """What a table of numbers is known by, whatever the order of its rows and columns.
+
+    ``of_all`` are the names of all columns of its file, where there are some that hold no numbers.
 
     Examples
     --------
@@ -107,7 +117,7 @@ def identity_of(columns: Mapping[str, Array]) -> Identity:
     """
     digest = ContentDigest()
     digest.add(columns)
-    return digest.finish(list(columns))
+    return digest.finish(list(columns), of_all)
 
 
 def _rows(columns: Mapping[str, Array]) -> int:

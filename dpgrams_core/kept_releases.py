@@ -64,11 +64,15 @@ class KeptBounds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kept:
-    """All that was kept for one table, in the order of the charges, and sentences about what cannot be shown."""
+    """All that was kept for one table, in the order of the charges, and sentences about what cannot be shown.
+
+    ``older`` are the charges of which it is not known which exact table they are of.
+    """
 
     releases: tuple[tuple[Charge, KeptRelease], ...]
     bounds: tuple[tuple[Charge, KeptBounds], ...]
     problems: tuple[str, ...]
+    older: frozenset[int] = frozenset()
 
 
 def pack_release(release: Release, data: Dataset) -> bytes:
@@ -136,13 +140,16 @@ def unpack_bounds(content: bytes) -> KeptBounds:
 
 OTHERS = (
     "There are charges of a file that agrees with this one to about seven digits and is not the same: other digits "
-    "behind those, or other names of columns. They share one budget; what was released is shown only for exactly the "
-    "file that it is of."
+    "behind those, or other names of columns, also of those with text or without a value. They share one budget; what "
+    "was released is shown only for exactly the file that it is of. The words in a column of text are not compared, "
+    "nor the digits of a number beyond the sixteenth."
 )
 OLDER = (
     "There are releases from before it was noted which exact file each is of, so they are not shown. If you know that "
     "they are of this file, the command kept shows them with --older."
 )
+
+MAY_BE_OF_ANOTHER = "It is from before this was noted and may be of another file that agrees to seven digits."
 
 
 def read_kept(ledger: Ledger, identity: Identity, *, older: bool = False) -> Kept:
@@ -156,7 +163,9 @@ def read_kept(ledger: Ledger, identity: Identity, *, older: bool = False) -> Kep
     found = ledger.kept(account, identity) + (unmarked if older else [])
     kept = _read(sorted(found, key=lambda pair: pair[0].id))
     said = [OLDER] * bool(unmarked and not older) + [OTHERS] * ledger.is_shared(account, identity)
-    return replace(kept, problems=kept.problems + tuple(said))
+    return replace(
+        kept, problems=kept.problems + tuple(said), older=frozenset(charge.id for charge, _ in unmarked if older)
+    )
 
 
 def _read(kept: list[tuple[Charge, bytes]]) -> Kept:

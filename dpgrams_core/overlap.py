@@ -14,16 +14,21 @@ not get a budget of its own.  Every table leaves *traces*: 64-bit hashes of smal
 What is common proves nothing: ages are whole years in every file.  So only traces that occur once in their column are
 taken, and none of a column where more than a few occur twice; such a column is alike by chance.  That settles codes,
 years and whatever is rounded far.  Ids that count up and evenly spaced times are told by their gaps, which repeat;
-their values are no traces, alone or in rows.  Of all traces the ones with the lowest hashes are kept (a bottom-k
-sketch), so that two tables can be held against each other however long they are.
+their values are no traces, alone or in rows.  Neither are those of a column by which a table is laid out, such as year
+and month or person and visit: sorted, repeating, or with each value equally often.  Of all traces the ones with the
+lowest hashes are kept (a bottom-k sketch), in that order, which is the same for all tables.  So two tables are held
+against each other up to the last trace that they share, however much longer one of them is.
 
 Traces stay in memory.  What the ledger writes down are keyed hashes of them, filled up to a fixed number
 (``KeyedTraces``): without the ledger's key they can be held against no guess of the data.
 
 What this cannot notice: rows that were both put into another order and put through a map that is not linear, or
-rounded, or jittered; columns of a few codes after rows went; columns mixed with each other; a file that holds other
-columns of the same people; the same people measured again; and, where a table has more than eight million different
-numbers, a shift or a factor once its rows are in another order.
+rounded, or jittered; columns of a few codes in another order, or some of their rows, or with two codes over some
+thousand rows; a twentieth of the rows or fewer, or more than twenty times as many others (half as far in a table of
+more than eight columns), and where they were scaled or shifted and put in another order, less than nine tenths; each
+row repeated; columns mixed with each other; a file that holds other columns of the same people; the same people
+measured again; and, where a table has more than eight million different numbers, a shift or a factor once its rows are
+in another order.
 """
 
 from __future__ import annotations
@@ -40,11 +45,13 @@ Array = np.ndarray
 # but the first and last, which unrelated tables of few rows are the likelier to share some of.
 SHARES = {"value": 0.35, "gaps": 0.25, "shape": 0.25, "order": 0.25, "rows": 0.35}
 KINDS = ("value", "gaps", "shape", "order")  # of columns
-TRACES = 64  # of each kind and column that are kept; fewer where a table is wide
-WIDE, WIDE_TRACES = 32, 16
+TRACES = 240  # of each kind and column that are kept; fewer where a table is wide
+FEWER_TRACES = {8: 64, 32: 16}  # with more columns than this
 LEAST_ALIKE = 8  # and at least so many traces
 MOST_REPEATED = 0.05  # of the traces of a column; two unrelated ones have about twice as many in common
-FEWEST_VALUES = 8  # a column with fewer different values leaves no traces
+FEWEST_VALUES = 8  # a column with fewer different values leaves no traces but of its order
+LAID_OUT = 0.98  # of the rows of a column that is sorted or repeats
+EVENLY = 0.15  # how much the counts of its values vary where they are nearly equal; 1 where they are left to chance
 MOST_SORTED = 2**23  # numbers of a table that are held to be sorted, about 130 MB for as long as it is read
 _SEEN = 1_024  # of the lowest hashes it is counted how many occur again
 _LAGS, _STEPS = 6, 8  # of the order: each of 8 rows against the 6 that follow it
@@ -120,33 +127,43 @@ class KeyedTraces:
     def alike(self, stored: str) -> Alike:
         """In what this table overlaps the one whose traces were written down as this text."""
         columns, _, text = stored.partition(":")
-        many = _many(int(columns))
-        families = np.frombuffer(base64.b64decode(text), dtype="<u4").reshape(-1, many)
+        families = np.frombuffer(base64.b64decode(text), dtype="<u4")
+        families = families.reshape((len(KINDS) + 1) * int(columns) + 1, -1)  # earlier versions wrote fewer of each
         if np.isin(self._all, families.ravel()).sum() < LEAST_ALIKE:  # nearly all pairs of tables
             return Alike()
-        by_kind = families[: len(KINDS) * int(columns)].reshape(len(KINDS), int(columns), many)
+        by_kind = families[: len(KINDS) * int(columns)].reshape(len(KINDS), int(columns), -1)
         found = [
             name
             for place, name in enumerate(self._columns)
             if any(
-                _common(own[place], other, SHARES[kind])
+                _common(own[place], other, kind)
                 for kind, own, others in zip(KINDS, self._kinds, by_kind, strict=True)
                 for other in others
             )
         ]
         others = families[len(KINDS) * int(columns) :]
-        rows = any(_common(own, other, SHARES["rows"]) for own in self._rows for other in others)
+        rows = any(_common(own, other, "rows") for own in self._rows for other in others)
         return Alike(tuple(found), rows)
 
 
-def _common(traces: Array, stored: Array, share: float) -> bool:
-    """Whether enough of some traces are among those that were written down, as far as both reach."""
-    here = traces[: len(stored)]
-    return len(here) >= LEAST_ALIKE and bool(np.isin(here, stored).sum() >= max(LEAST_ALIKE, share * len(here)))
+def _common(traces: Array, stored: Array, kind: str) -> bool:
+    """Whether two tables share enough traces, as far as both reach: up to the last that they share.
+
+    Both are in one order, so what stands before it is all that either has up to there.  A part of a table, whose traces
+    reach further than those of the whole, has all of its own in it.  Neighbours and orders do not outlast that, and
+    smooth columns share some by chance, so of those a share of all is asked for.
+    """
+    places = np.flatnonzero(np.isin(traces, stored))
+    if len(places) < LEAST_ALIKE:
+        return False
+    reach = min(len(traces), len(stored))
+    if kind in ("value", "rows"):
+        reach = min(places[-1], np.flatnonzero(stored == traces[places[-1]])[0]) + 1
+    return bool(len(places) >= SHARES[kind] * reach)
 
 
 def _many(columns: int) -> int:
-    return TRACES if columns <= WIDE else WIDE_TRACES
+    return min([TRACES, *(many for most, many in FEWER_TRACES.items() if columns > most)])
 
 
 def _short_hash(key: bytes, text: str) -> bytes:
@@ -159,7 +176,7 @@ class Tracing:
     def __init__(self) -> None:
         self._columns: dict[str, _ColumnTracing] = {}
         self._rows = _Lowest()
-        self._counting: frozenset[str] | None = None  # columns such as ids, told by the first piece
+        self._keys: dict[str, _Layout] | None = None  # columns such as ids or years, told by the first piece
 
     def add(self, columns: Mapping[str, Array], cells: Mapping[str, Array] | None = None) -> None:
         """Add a piece: the numbers (rows,) by the names of their columns; ``cells`` are their hashes, where known."""
@@ -167,9 +184,14 @@ class Tracing:
             return
         if cells is None:
             cells = {name: hashed_cells(numbers) for name, numbers in columns.items()}
-        if self._counting is None:
-            self._counting = frozenset(name for name in columns if _counts(columns[name], cells[name]))
-        telling = {name: cells[name] for name in columns if name not in self._counting}
+        if self._keys is None:
+            layouts = {name: _layout(numbers) for name, numbers in columns.items()}
+            self._keys = {
+                name: layout
+                for name, layout in layouts.items()
+                if layout.in_order or layout.evenly or _counts(columns[name], cells[name])
+            }
+        telling = {name: cells[name] for name in columns if name not in self._keys}
         total = np.zeros(len(next(iter(columns.values()))), dtype=np.uint64)
         for hashes in telling.values():
             total += hashes
@@ -181,7 +203,8 @@ class Tracing:
     def finish(self, names: Sequence[str]) -> Traces:
         """All traces; ``names`` are the columns that have a value, and the others leave none."""
         many = _many(len(names))
-        found = [self._columns[name].finish(many) for name in names]
+        keys = self._keys or {}
+        found = [self._columns[name].finish(many, keys.get(name, _Layout())) for name in names]
         return Traces(
             columns=tuple(names),
             kinds={kind: tuple(column[kind] for column in found) for kind in KINDS},
@@ -225,12 +248,13 @@ class _ColumnTracing:
             )
         self._sorted = [values, counts]
 
-    def finish(self, most: int) -> dict[str, Array]:
+    def finish(self, most: int, layout: _Layout) -> dict[str, Array]:
         """The traces of every kind."""
         found = dict.fromkeys(KINDS, np.empty(0, dtype=np.uint64)) | {"without": self._without.taken(most)}
-        if self._values.different < FEWEST_VALUES:
+        if not layout.in_order:
+            found["order"] = self._order.taken(most)
+        if layout.evenly or self._values.different < FEWEST_VALUES:
             return found
-        found["order"] = self._order.taken(most)
         if self._sorted is not None:
             self._sort()
             for kind, (neighbours, steps) in _WINDOWS.items():
@@ -244,13 +268,36 @@ class _ColumnTracing:
     @property
     def counts(self) -> bool:
         """Whether its values seldom occur twice and yet say nothing, such as ids that count up."""
-        return bool(len(self._values.taken(1))) and not len(self.finish(1)["gaps"])
+        return bool(len(self._values.taken(1))) and not len(self.finish(1, _Layout())["gaps"])
 
 
 def _counts(numbers: Array, cells: Array) -> bool:
     column = _ColumnTracing()
     column.add(numbers, cells)
     return column.counts
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Whether a column tells rows apart and does not describe them, such as year and month, person and visit, or the
+    two places of a pixel: unrelated tables share those.
+    """
+
+    in_order: bool = False  # sorted, or repeating from row to row: the order says nothing
+    evenly: bool = False  # each value about equally often: the values and their counts say nothing
+
+
+def _layout(numbers: Array) -> _Layout:
+    if len(numbers) < 2 or not np.isfinite(numbers).all():
+        return _Layout()
+    steps = [np.mean(numbers[1:] >= numbers[:-1]), np.mean(numbers[1:] <= numbers[:-1])]
+    again = np.flatnonzero((numbers[1:] == numbers[0]) & (numbers[:-1] != numbers[0])) + 1  # where it begins anew
+    if len(again) and len(numbers) - again[0] >= LEAST_ALIKE:
+        steps.append(np.mean(numbers[again[0] :] == numbers[: -again[0]]))
+    counts = np.unique(numbers, return_counts=True)[1]
+    mean = counts.mean()
+    evenly = len(counts) >= FEWEST_VALUES and mean >= 1.5 and counts.var() < EVENLY * mean
+    return _Layout(bool(max(steps) >= LAID_OUT), bool(evenly))
 
 
 class _Lowest:

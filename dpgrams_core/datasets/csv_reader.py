@@ -71,7 +71,7 @@ def read_csv(file: BinaryIO, limits: Limits, local: LocalFile | None = None) -> 
         else {},
         n_rows,
         _notes(layout, breaks - n_rows),
-        identity=digest.finish(numeric),
+        identity=digest.finish(numeric, names),
         read_again=None if local is None else functools.partial(local.columns, read=read),
     )
 

@@ -54,7 +54,7 @@ def read_in_child(
         {name: array for name, array in values.items() if name not in empty},
         rows,
         tuple(str(note) for note in told.get("notes", ())),
-        identity=digest.finish([name for name in numeric if name not in empty]),
+        identity=digest.finish([name for name in numeric if name not in empty], names),
         read_again=None if local is None else functools.partial(local.columns, read=read),
     )
 

@@ -199,7 +199,7 @@ def make_table(
         n_rows=n_rows,
         notes=notes,
         values=values,
-        identity=identity_of(values) if identity is None else identity,
+        identity=identity_of(values, [column.name for column in columns]) if identity is None else identity,
         read_again=read_again,
     )
 

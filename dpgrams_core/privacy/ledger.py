@@ -67,10 +67,14 @@ from dpgrams_core.tables import safe_text
 
 BLIND_SPOT = (
     "The ledger knows a table by its numbers, in any order of rows and columns. It notices one that shares many rows "
-    "or a column with an earlier one, also shifted or scaled: their charges count together. It cannot see that another "
-    "file holds the same people where most numbers were changed, such as rounded or mixed with noise and then put in "
-    "another order, where all columns hold a few codes and rows were left out, or where it has other columns of them; "
-    "and it knows nothing of another ledger."
+    "or a column with an earlier one, also shifted or scaled: their charges count together. It does not notice a file "
+    "of the same people where numbers were rounded or mixed with noise and put in another order; where all columns "
+    "hold a few codes, such as answers or whole years, and rows were put in another order or left out here and there, "
+    "or there are two codes and a thousand rows or more; a twentieth of the rows or fewer, or more than twenty times "
+    "as many others (a tenth and ten times with more than 8 columns, a half with more than 32), and, where they were "
+    "scaled or shifted and put in another order, less than nine tenths; each row repeated; or other columns of the "
+    "same people. An account from before overlaps were noted is noticed once its file was opened again. It knows "
+    "nothing of another ledger."
 )
 # What it gives away instead: whoever may open files beside a ledger can try a guess of a column and see whether a
 # budget was touched, which no noise hides.  So a ledger serves those who may see the data, and a public demonstration

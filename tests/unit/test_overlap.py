@@ -16,7 +16,7 @@ from dpgrams_core.datasets.frames import table_of_frame
 from dpgrams_core.datasets.upload import load_table
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.overlap import KINDS, TRACES, KeyedTraces
-from dpgrams_core.privacy.ledger import TOGETHER, Ledger
+from dpgrams_core.privacy.ledger import BLIND_SPOT, TOGETHER, Ledger
 from dpgrams_core.releasing import open_budget, overlap_words, release, release_range
 
 KEY = b"k" * 32
@@ -123,6 +123,52 @@ def test_noise_and_rounding_are_noticed_while_rows_keep_their_order(rng):
     assert overlaps(each(lambda numbers: np.round(numbers / 500))(rng, {"pay": table["pay"]}), table)
 
 
+def answers(rng, n=500):
+    return {name: rng.integers(1, 6, n) for name in "abc"}
+
+
+def yes_or_no(rng, n=500):
+    return {name: rng.integers(0, 2, n) for name in "abc"}
+
+
+@pytest.mark.parametrize("make", [answers, yes_or_no])
+@pytest.mark.parametrize(
+    "name", ["a constant column", "a column of noise", "one more row", "one row less", "times two"]
+)
+def test_a_table_of_few_codes_is_noticed_while_rows_keep_their_order(name, make, rng):
+    table = make(rng)
+    assert overlaps(EDITS[name](rng, table), table)
+    assert not overlaps(EDITS[name](rng, make(rng)), table)
+
+
+@pytest.mark.parametrize("make", [continuous, rounded])
+def test_a_small_part_and_a_part_of_much_more_are_noticed(make, rng):
+    table = make(rng, 4_000)
+    part = some(rng, table, 0.1)
+    assert overlaps(part, table)
+    assert overlaps(table, part)
+    padded = {name: np.append(numbers, 3 * more) for (name, numbers), more in zip(
+        part.items(), make(rng, 3_600).values(), strict=True)}  # fmt: skip
+    assert overlaps(some(rng, padded, 1.0), part)
+    assert not overlaps(make(rng, 400), table)
+    assert not overlaps(table, make(rng, 400))
+
+
+def test_what_is_not_noticed_is_said(rng):
+    table = answers(rng)
+    assert not overlaps(EDITS["a constant column"](rng, some(rng, table, 1.0)), table)
+    assert "a few codes, such as answers or whole years, and rows were put in another order" in BLIND_SPOT
+    many = yes_or_no(rng, 4_000)
+    assert not overlaps(EDITS["a constant column"](rng, many), many)
+    assert "two codes and a thousand rows or more" in BLIND_SPOT
+    table = continuous(rng, 20_000)
+    assert not overlaps(some(rng, table, 0.002), table)
+    assert "a twentieth of the rows or fewer, or more than twenty times as many others" in BLIND_SPOT
+    assert not overlaps(each(lambda numbers: np.repeat(numbers, 2))(rng, table), table)
+    assert "each row repeated" in BLIND_SPOT
+    assert "from before overlaps were noted is noticed once its file was opened again" in BLIND_SPOT
+
+
 def test_it_is_said_in_which_of_its_own_columns(rng):
     table = continuous(rng)
     other = {"wages": table["pay"] * 2, "height": rng.normal(170, 9, 400)}
@@ -179,6 +225,35 @@ def test_unrelated_files_are_not_linked(rng):
 def test_what_every_file_may_have_links_nothing(column, rng):
     one, other = ({"same": column, "own": rng.normal(size=500)} for _ in range(2))
     assert not overlaps(one, other)
+
+
+GRIDS = {
+    "year and month": (10, 12),
+    "month and year": (12, 10),
+    "person and visit": (100, 4),
+    "person and one of two": (200, 2),
+    "two years and month": (2, 11),
+    "week and day": (7, 7),
+    "pixels": (28, 28),
+}
+
+
+@pytest.mark.parametrize("shape", GRIDS.values(), ids=list(GRIDS))
+def test_how_a_table_is_laid_out_links_nothing(shape, rng):
+    first, second = np.indices(shape).reshape(2, -1)
+
+    def measured(rows):
+        return {"first": first[rows], "second": second[rows] + 1, "own": rng.normal(size=len(rows))}
+
+    whole = np.arange(first.size)
+    nearly = np.flatnonzero(rng.random(first.size) > 0.02)  # some were not there
+    for rows in (whole, whole[:-3], nearly):
+        table = measured(rows)
+        assert not overlaps(measured(rows), table)
+        assert not overlaps(measured(whole), table)
+        if len(rows) > 50:  # with fewer, nothing tells them from codes once they are mixed
+            assert not overlaps(measured(rng.permutation(rows)), measured(rng.permutation(rows)))
+        assert overlaps({**table, "own": 2 * table["own"]}, table)
 
 
 class TestWhatIsWritten:
