@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +16,7 @@ from pyarrow import parquet
 from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import load_dataset, run, sweep_store
-from dpgrams_core.datasets import guarded
+from dpgrams_core.datasets import guarded, parquet_child
 from dpgrams_core.datasets.released_twins import released_twin
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures import LabLayout, cell_title, costs, lab_panel, panels_of
@@ -143,6 +144,36 @@ def test_a_few_hundred_bytes_take_no_gigabytes(tmp_path):
     page, children = peaks_of(tmp_path / "bomb.parquet", 6 * 10**9)
     assert page < 0.8e9
     assert children < 0.8e9
+
+
+def wide_bomb() -> bytes:
+    """200,000 runs of 88 scores that never change: 20 million objects of Python, in some hundred kilobytes."""
+    rows, file = 200_000, io.BytesIO()
+    columns = {f"s{place}": pa.array(np.ones(rows)) for place in range(88)}
+    parquet.write_table(pa.table(columns), file, compression="zstd")
+    return file.getvalue()
+
+
+def test_a_file_of_too_many_values_is_refused_before_it_is_unpacked():
+    content = wide_bomb()
+    assert len(content) < 600_000
+    with pytest.raises(DataError, match="holds 17,600,000 values, and the page shows at most 1,000,000"):
+        read_results(content, "x.parquet")
+    (line,) = parquet_child.read_runs(io.BytesIO(content), LIMITS.max_rows, LIMITS.max_numbers, LIMITS.max_columns)
+    assert set(json.loads(line)) == {"rows", "columns"}  # the file's own words of itself, and not one value
+
+
+def test_the_largest_file_of_the_paper_is_within_the_limits():
+    for path in (ROOT / "assets" / "results").glob("*.parquet"):
+        found = parquet.ParquetFile(path).metadata
+        assert 3 * found.num_rows * found.num_columns < LIMITS.max_numbers
+
+
+def test_a_results_file_that_does_not_fit_into_the_quota_is_refused_before_it_is_unpacked(good, monkeypatch):
+    assert len(read_results(good, "x.parquet", lambda: 1_000_000)) == 1
+    monkeypatch.setattr(sweep_store, "_sent", lambda *_: pytest.fail("a column was read"))
+    with pytest.raises(DataError, match="There is no room for another file here"):
+        read_results(good, "x.parquet", lambda: 2_000)
 
 
 @pytest.fixture(scope="module")
