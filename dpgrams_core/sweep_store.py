@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from dpgrams_core.cells import Cell, CellResult, join, settled
-from dpgrams_core.datasets.guarded import child, exactly
+from dpgrams_core.datasets.guarded import Answer, child, exactly
 from dpgrams_core.datasets.parquet_child import LONGEST_ROWS_OF_TEXT, LONGEST_TEXTS, RUNS_FACTS, RUNS_TYPES
 from dpgrams_core.datasets.table_reader import Limits
 from dpgrams_core.errors import DataError, SpecError
@@ -243,7 +243,7 @@ def read_handed_in(content: bytes, name: str, limits: Limits, full: str = "") ->
     return table, facts
 
 
-def _sent(answer: IO[bytes], kind: str, rows: int, texts: list[str] | None) -> pa.Array:
+def _sent(answer: Answer, kind: str, rows: int, texts: list[str] | None) -> pa.Array:
     """A column as the guarded process sends it; see ``parquet_child.read_runs``."""
     missing = ~np.frombuffer(exactly(answer, rows), dtype=np.bool_)
     form = np.dtype(RUNS_TYPES[kind])

@@ -19,12 +19,14 @@ from dpgrams_core.datasets import file_access
 from dpgrams_core.datasets.table_reader import read_table
 from dpgrams_core.datasets.upload import read_upload
 from dpgrams_core.errors import DataError
+from dpgrams_core.progress import Stopped
 from dpgrams_core.settings import Settings
 from dpgrams_core.sweeps import plan_cells, run_cell
-from pages._ui import holdings
+from pages._ui import holdings, visitors
 from pages._ui.holdings import Holdings, VisitDoor
 from pages._ui.my_data_state import Own, Request
 from pages._ui.tradeoff_files import OpenedFile, parquet_of, read_results
+from pages._ui.uploads import read_and_let_go
 
 ROOT = Path(__file__).parents[2]
 ROWS = b"age,pay\n" + b"".join(b"%d,%d\n" % (k, 10 * k) for k in range(20, 80))
@@ -331,6 +333,22 @@ def test_whoever_waits_for_other_files_is_told_and_not_kept_for_ever(monkeypatch
             read_upload(ROWS, "", SETTINGS, waiting=gone)
     assert told
     assert read_upload(ROWS, "", SETTINGS).n_rows == 60
+
+
+def test_a_file_is_read_only_as_long_as_its_visitor_is_here(monkeypatch):
+    def stop() -> None:
+        raise Stopped
+
+    monkeypatch.setattr(visitors, "get_run_yield_check", lambda: stop)
+    file = SimpleNamespace(getvalue=lambda: ROWS, file_id="1", close=lambda: None)
+
+    def read(content, *_):
+        return read_upload(content, "a.csv", SETTINGS).n_rows
+
+    assert read_and_let_go(file, SETTINGS, read) == 60
+    monkeypatch.setattr(visitors, "connected", lambda _: False)
+    with pytest.raises(Stopped):
+        read_and_let_go(file, SETTINGS, read)
 
 
 def test_the_page_tells_a_visitor_to_wait(monkeypatch):

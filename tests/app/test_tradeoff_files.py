@@ -20,6 +20,7 @@ from dpgrams_core.datasets import guarded, parquet_child
 from dpgrams_core.datasets.released_twins import released_twin
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures import LabLayout, cell_title, costs, lab_panel, panels_of
+from dpgrams_core.progress import Stopped, stoppable
 from dpgrams_core.sweeps import plan_cells, run_cell
 from pages._ui.tradeoff_curve import from_file
 from pages._ui.tradeoff_files import LIMITS, OpenedFile, of_dataset, parquet_of, read_results
@@ -227,6 +228,20 @@ def test_a_results_file_is_read_nowhere_but_in_the_guarded_process(good, tmp_pat
     monkeypatch.setattr(guarded, "CHILD", tmp_path / "child.py")
     with pytest.raises(DataError, match="does not hold the results of a sweep"):
         read_results(good, "x.parquet")
+
+
+def test_making_the_runs_of_a_file_ends_with_the_visit_of_whoever_opened_it(good):
+    table = parquet.read_table(io.BytesIO(good))
+    long = pa.concat_tables([table] * 1_500)
+    asked = []
+
+    def check() -> None:
+        asked.append(1)
+        if len(asked) == 3:
+            raise Stopped
+
+    with pytest.raises(Stopped), stoppable(check):
+        list(sweep_store.results_of(long))
 
 
 def test_a_results_file_with_more_than_the_page_shows(good, monkeypatch):
