@@ -160,7 +160,7 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
     st.caption(
         f"{METHODS[plan.method].title}. The charge is written to the ledger first; then the noise is drawn, once."
     )
-    if pressed and room:  # whoever sends a press without a browser is not held by a button
+    if pressed:
         with st.spinner("Charged, now drawing…"):
             own.once(ticket, lambda: own.sell(plan.method, request, ledger, dict(plan.options)))
         st.rerun()
