@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from dpgrams_core.cells import Cell, CellResult, claimed_status, join
 from dpgrams_core.errors import SpecError
 from dpgrams_core.guarantees import bare_status
+from dpgrams_core.progress import checkpoint
 from dpgrams_core.sweep_plan import frozen
 
 LARGEST_SEED = 2**63 - 1
@@ -31,6 +32,7 @@ SCHEMA = pa.schema(
         ("error", pa.string()),
     ]
 )
+ROWS_AT_ONCE = 1_000  # between two checkpoints
 COLUMNS = tuple(SCHEMA.names)  # all others are scores
 # The status of a run that failed for good, and of one that is worth another try; all others are those of guarantees.
 FAILED, LOST = "failed", "lost"
@@ -41,7 +43,15 @@ def results_of(table: pa.Table) -> Iterator[CellResult]:
     for places in places_of(table).values():
         rows = taken(table, places).to_pylist()
         last = max(row["run"] for row in rows)
-        yield join(_cell(rows[0], 0, last + 1), map(result_of, rows))
+        yield join(_cell(rows[0], 0, last + 1), map(result_of, _by_checkpoints(rows)))
+
+
+def _by_checkpoints(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows of a cell; a file may have them all in one."""
+    for place, row in enumerate(rows):
+        if place % ROWS_AT_ONCE == 0:
+            checkpoint()
+        yield row
 
 
 def options_text(options: Iterable[tuple[str, Any]]) -> str:

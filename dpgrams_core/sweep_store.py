@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from dpgrams_core.cells import Cell, CellResult, join, settled
-from dpgrams_core.datasets.guarded import child, exactly
+from dpgrams_core.datasets.guarded import Answer, child, exactly
 from dpgrams_core.datasets.parquet_child import LONGEST_ROWS_OF_TEXT, LONGEST_TEXTS, RUNS_FACTS, RUNS_TYPES
 from dpgrams_core.datasets.table_reader import Limits
 from dpgrams_core.errors import DataError, SpecError
@@ -211,11 +211,12 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
         raise DataError(f"{path} does not hold the results of a sweep; choose another file.") from None
 
 
-def read_handed_in(content: bytes, name: str, limits: Limits) -> tuple[pa.Table, dict[str, Any]]:
+def read_handed_in(content: bytes, name: str, limits: Limits, full: str = "") -> tuple[pa.Table, dict[str, Any]]:
     """What ``read_runs`` gives, of a file that somebody handed in: it is unpacked in a guarded process.
 
     Call it within ``reading``.  A row is held against the limits before it is unpacked, and so is all text together:
-    a few hundred bytes can stand for one long text in every row.
+    a few hundred bytes can stand for one long text in every row.  ``full`` is the sentence for a file of more values
+    than the limits have, where these are short for want of room.
     """
     if limits.max_bytes is not None and len(content) > limits.max_bytes:
         raise DataError(f"{name} is larger than {limits.max_bytes / 1e6:g} MB; open a smaller file.")
@@ -228,6 +229,12 @@ def read_handed_in(content: bytes, name: str, limits: Limits) -> tuple[pa.Table,
             raise DataError(f"{name} holds {rows:,} runs, and the page shows at most {limits.max_rows:,}.")
         if len(kinds) > limits.max_columns:
             raise DataError(f"{name} has {len(kinds):,} columns, and at most {limits.max_columns:,} are read.")
+        if limits.max_numbers is not None and rows * len(kinds) > limits.max_numbers:
+            raise DataError(
+                full
+                or f"{name} holds {rows * len(kinds):,} values, and the page shows at most {limits.max_numbers:,}; "
+                "open a file with fewer runs or scores."
+            )
         columns = {column: _sent(answer, kind, rows, told["texts"].get(column)) for column, kind in kinds.items()}
         facts = dict(json.loads(told["facts"]))
     table, facts = _of_this_engine(name, pa.table(columns), facts)
@@ -236,7 +243,7 @@ def read_handed_in(content: bytes, name: str, limits: Limits) -> tuple[pa.Table,
     return table, facts
 
 
-def _sent(answer: IO[bytes], kind: str, rows: int, texts: list[str] | None) -> pa.Array:
+def _sent(answer: Answer, kind: str, rows: int, texts: list[str] | None) -> pa.Array:
     """A column as the guarded process sends it; see ``parquet_child.read_runs``."""
     missing = ~np.frombuffer(exactly(answer, rows), dtype=np.bool_)
     form = np.dtype(RUNS_TYPES[kind])

@@ -46,7 +46,7 @@ def _answer(asked: dict[str, Any], file: BinaryIO) -> Iterator[Any]:
 
     limits = Limits(**asked["limits"])
     if asked["form"] == "runs":
-        yield from parquet_child.read_runs(file, limits.max_rows or 0, limits.max_columns)
+        yield from parquet_child.read_runs(file, limits.max_rows or 0, limits.max_numbers or 0, limits.max_columns)
         return
     if asked["form"] == "parquet":
         bounds = limits.max_rows or 0, limits.max_numbers or 0, limits.max_columns

@@ -99,7 +99,7 @@ def _pieces(source: Any, names: list[str]) -> Iterator[list[np.ndarray]]:
         raise ValueError("fewer or more rows than the file states")
 
 
-def read_runs(file: BinaryIO, max_rows: int, max_columns: int) -> Iterator[Any]:
+def read_runs(file: BinaryIO, max_rows: int, max_numbers: int, max_columns: int) -> Iterator[Any]:
     """The answer for a results file: a line of JSON, then for every column which rows have a value, and the values.
 
     The line has the number of rows, the columns with their kinds ("text", "whole" or "number"), the different texts of
@@ -113,7 +113,8 @@ def read_runs(file: BinaryIO, max_rows: int, max_columns: int) -> Iterator[Any]:
     texts = [name for name, kind in kinds.items() if kind == "text"]
     source = _opened(file, read_dictionary=texts)
     facts = {"rows": source.metadata.num_rows, "columns": list(kinds.items())}
-    if source.metadata.num_rows > max_rows or len(kinds) > max_columns:
+    stated = source.metadata.num_rows
+    if stated > max_rows or len(kinds) > max_columns or stated * len(kinds) > max_numbers:
         yield json.dumps(facts).encode() + b"\n"  # refused by the other side, by these facts
         return
     known: dict[str, dict[str, int]] = {name: {} for name in texts}

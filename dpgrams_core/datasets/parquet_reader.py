@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from dpgrams_core.content import ContentDigest
 from dpgrams_core.datasets.file_access import LocalFile
-from dpgrams_core.datasets.guarded import child, exactly
+from dpgrams_core.datasets.guarded import Answer, child, exactly
 from dpgrams_core.datasets.table_reader import Column, Limits, Table, check_names, check_size, make_table
 
 _DAMAGED = {
@@ -80,7 +80,7 @@ def _facts(told: dict[str, Any]) -> tuple[int, list[Column]]:
     return int(told["rows"]), [Column(str(name), str(kind)) for name, kind in told["columns"]]
 
 
-def _pieces(answer: IO[bytes], n_columns: int, rows: int) -> Iterator[tuple[int, np.ndarray]]:
+def _pieces(answer: Answer, n_columns: int, rows: int) -> Iterator[tuple[int, np.ndarray]]:
     """The pieces, each with its first row and as an array (columns, rows of the piece)."""
     begin = 0
     while count := int.from_bytes(exactly(answer, 8), "little"):

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from weakref import WeakSet
 
 from google.protobuf.message import DecodeError
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -127,12 +128,20 @@ class VisitDoor:
         if scope["type"] != "websocket":
             await self.app(scope, receive, send)
             return
-        session = ""
+        session, told = "", False
 
         async def noted(message: Message) -> None:
-            nonlocal session
-            if not session and (session := session_in(message)):
+            nonlocal session, told
+            found = ""
+            if message["type"] == "websocket.accept":
+                found = session_asked_for(scope)  # a browser that comes back may be sent no first message
+            elif not told and (found := session_in(message)):
+                told = True
+            if found and found != session:
+                before, session = session, found
                 self._came(session)
+                if before:
+                    self._went(before)
             await send(message)
 
         try:
@@ -150,16 +159,26 @@ class VisitDoor:
         self._open[session] -= 1
         if self._open[session] <= 0:
             del self._open[session]
-            self._leaving[session] = asyncio.get_running_loop().call_later(SECONDS_AWAY, self._gone, session)
+            self._look_again(session)
+
+    def _look_again(self, session: str) -> None:
+        self._leaving[session] = asyncio.get_running_loop().call_later(SECONDS_AWAY, self._gone, session)
 
     def _gone(self, session: str) -> None:
-        self._leaving.pop(session, None)
-        if is_here(session):
+        del self._leaving[session]
+        if is_here(session):  # by a connection that nobody saw come, so nobody will see it go
+            self._look_again(session)
             return
         if runtime.exists():
             runtime.get_instance().close_session(session)  # with the files in Streamlit's store
         # Elsewhere: a purchase that is under way is waited for.
         threading.Thread(target=HOLDINGS.forget, args=(session,), name="forget-a-visitor", daemon=True).start()
+
+
+def session_asked_for(scope: Scope) -> str:
+    """The session that a browser wants back: the third of the words that Streamlit has it send as protocols."""
+    words = Headers(scope=scope).get("sec-websocket-protocol", "").split(",")
+    return words[2].strip() if len(words) > 2 else ""
 
 
 def session_in(message: Message) -> str:

@@ -139,11 +139,24 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
     except BudgetError as error:
         st.warning(plain(str(error)), icon=":material/account_balance_wallet:")
         room = False
+    data = own.data(request)
+    seconds = run_seconds(plan.method, n=data.n, box=data.box, **dict(plan.options))
+    if seconds > show.MOST_SECONDS:
+        other = plan.method == "dp_grams"
+        st.warning(
+            f"This release would take about {time_words(seconds)} of computing, and a page gives at most "
+            f"{time_words(show.MOST_SECONDS)}: choose a larger bandwidth{', the functional release' * other} or fewer "
+            "columns. A script or the command line has no such limit.",
+            icon=":material/timer_off:",
+        )
+        room = False
     ticket = own.ticket
     label = f"Release (spends ε = {short(offer.epsilon)}, δ = {written(offer.delta)})"
     with st.container(horizontal=True, vertical_alignment="center", key="own_release"):
         pressed = st.button(label, key=ticket, type="primary", icon=":material/lock_open_right:", disabled=not room)
         badge(offer.guarantee)
+        if show.UNASKED_SECONDS < seconds <= show.MOST_SECONDS:
+            st.caption(f"It takes about {time_words(seconds)} of computing, and once it is paid for nothing ends it.")
     st.caption(
         f"{METHODS[plan.method].title}. The charge is written to the ledger first; then the noise is drawn, once."
     )

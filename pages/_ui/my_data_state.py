@@ -33,6 +33,8 @@ from pages._ui import visitors
 from pages._ui.holdings import HOLDINGS, this_session
 
 _MOST_KEPT = 24
+_DRAWS_AT_ONCE = threading.BoundedSemaphore(2)  # of all visitors: what is paid for is never stopped half-way
+_BUSY = "Releases of other visitors are being drawn. Nothing was charged: press again in a moment."
 _FAILED = (
     "Something failed while the release was drawn, and nothing can be shown. If it was charged, the charge stays: see "
     "the ledger below."
@@ -167,9 +169,14 @@ class Own:
                 self.problem = _FAILED
 
     def sell(self, method: str, request: Request, ledger: Ledger, options: dict[str, Any]) -> None:
-        """A release, paid for in the ledger; call it by ``once``."""
+        """A release, paid for in the ledger; call it by ``once``.  Beside two others it is not drawn nor charged."""
         data = self.data(request)
-        paid = release(method, data, ledger, keep=self._keeps, **options)
+        if not _DRAWS_AT_ONCE.acquire(blocking=False):
+            raise DataError(_BUSY)
+        try:
+            paid = release(method, data, ledger, keep=self._keeps, **options)
+        finally:
+            _DRAWS_AT_ONCE.release()
         if self._keeps and not paid.kept:
             self.problem = f"The release is there and paid for. {_NOT_KEPT}"
         lost = _NOT_KEPT if self._keeps else _EXAMPLE if self.source == "example" else _OFF

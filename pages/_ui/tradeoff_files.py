@@ -22,14 +22,16 @@ from dpgrams_core.errors import DataError
 from dpgrams_core.figures.tradeoff_scores import cell_title, told_apart
 from dpgrams_core.guarantees import STATUSES
 from pages._ui.holdings import HOLDINGS, this_session
-from pages._ui.uploads import MEGABYTE, OFF, read_and_let_go, settings_or_off, upload_box
+from pages._ui.uploads import FULL, MEGABYTE, OFF, read_and_let_go, settings_or_off, upload_box
 
 MOST_MEGABYTES = 20
-# The runs of a file, its columns, and its numbers in all; texts are bounded beside (see parquet_child.py).
-LIMITS = Limits(max_bytes=MOST_MEGABYTES * MEGABYTE, max_rows=200_000, max_numbers=20_000_000, max_columns=100)
+# The runs of a file, its columns, and its values in all, each of which becomes an object here; the largest file of the
+# paper has 142,800.  Texts are bounded beside (see parquet_child.py).
+LIMITS = Limits(max_bytes=MOST_MEGABYTES * MEGABYTE, max_rows=200_000, max_numbers=1_000_000, max_columns=100)
 MOST_LINES = 12  # methods, each with every setting that the file has of it
 MOST_CELLS, MOST_VALUES, MOST_RUNS, LONGEST_OPTIONS = 10_000, 100, 1_000_000, 2_000
 _NUMBER_BYTES, _CELL_BYTES = 40, 4_000  # about what a number and a cell take in memory
+_READING_BYTES = 160  # about what a value takes while its file is read
 
 
 @dataclass(eq=False)
@@ -103,9 +105,10 @@ def read_results(
     broken = DataError(f"{name} does not hold the results of a sweep; choose another file.")
     results: list[CellResult] = []
     with reading(waiting):
-        if room is not None:
-            room()  # it refuses where there is none; the limits keep the runs of a file small
-        table, _ = read_handed_in(content, name, LIMITS)
+        limits, full, most = LIMITS, "", LIMITS.max_numbers or 0
+        if room is not None and (fits := room() // _READING_BYTES) < most:
+            limits, full = replace(LIMITS, max_numbers=max(1, fits)), FULL
+        table, _ = read_handed_in(content, name, limits, full)
         if any(len(text or "") > LONGEST_OPTIONS for text in table["options"].unique().to_pylist()):
             raise broken
         try:

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpgrams_core.errors import DataError, SpecError
 from dpgrams_core.settings import Settings, read_settings
+from pages._ui import visitors
 from pages._ui.holdings import HOLDINGS, MOST_FILES, is_here, let_go, stored_files, this_session
 
 MEGABYTE = 1_000_000
@@ -150,7 +151,7 @@ def read_and_let_go(
         place.info("Files of other visitors are being read; yours is next.", icon=":material/hourglass_top:")
 
     try:
-        with st.spinner("Reading the file…"):
+        with st.spinner("Reading the file…"), visitors.ends_without_a_visitor():
             found = read(file.getvalue(), room, waiting)
     except DataError:
         let_go(file)

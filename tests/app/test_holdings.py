@@ -19,12 +19,14 @@ from dpgrams_core.datasets import file_access
 from dpgrams_core.datasets.table_reader import read_table
 from dpgrams_core.datasets.upload import read_upload
 from dpgrams_core.errors import DataError
+from dpgrams_core.progress import Stopped
 from dpgrams_core.settings import Settings
 from dpgrams_core.sweeps import plan_cells, run_cell
-from pages._ui import holdings
+from pages._ui import holdings, visitors
 from pages._ui.holdings import Holdings, VisitDoor
 from pages._ui.my_data_state import Own, Request
 from pages._ui.tradeoff_files import OpenedFile, parquet_of, read_results
+from pages._ui.uploads import read_and_let_go
 
 ROOT = Path(__file__).parents[2]
 ROWS = b"age,pay\n" + b"".join(b"%d,%d\n" % (k, 10 * k) for k in range(20, 80))
@@ -210,7 +212,8 @@ def test_a_visitor_who_comes_back_in_time_keeps_the_file_and_one_who_does_not_lo
             async def send(_):
                 pass
 
-            await door({"type": "websocket", "session": session}, lambda: asyncio.sleep(seconds), send)
+            scope = {"type": "websocket", "session": session, "headers": []}
+            await door(scope, lambda: asyncio.sleep(seconds), send)
 
         await asyncio.gather(visit("stays", 0), visit("goes", 0))
         await asyncio.sleep(0.1)
@@ -224,6 +227,96 @@ def test_a_visitor_who_comes_back_in_time_keeps_the_file_and_one_who_does_not_lo
         if thread.name == "forget-a-visitor":
             thread.join(10)
     assert (goes.held_bytes, stays.held_bytes, closed) == (0, 1, ["goes"])
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server that knows who is here, and notes which sessions are closed."""
+    monkeypatch.setattr(holdings, "SECONDS_AWAY", 0.1)
+    monkeypatch.setattr(holdings, "HOLDINGS", Holdings())
+    here, closed = set(), []
+    found = SimpleNamespace(here=here, closed=closed, is_active_session=here.__contains__, close_session=closed.append)
+    monkeypatch.setattr(holdings.runtime, "exists", lambda: True)
+    monkeypatch.setattr(holdings.runtime, "get_instance", lambda: found)
+    return found
+
+
+async def visited(door: VisitDoor, asked: str, seconds: float) -> None:
+    """A connection of a browser that asks for a session to come back to."""
+
+    async def send(_):
+        pass
+
+    protocols = [(b"sec-websocket-protocol", f"streamlit, a-token, {asked}".encode())]
+    scope = {"type": "websocket", "headers": protocols}
+    await door(scope, lambda: asyncio.sleep(seconds), send)
+
+
+async def until(true) -> None:
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+def test_a_visitor_who_came_back_without_a_rerun_is_seen_to_come_and_to_go(server):
+    async def connection(_, receive, send):
+        await send({"type": "websocket.accept"})
+        server.here.add("mine")
+        await receive()
+        server.here.discard("mine")
+
+    async def story() -> None:
+        door = VisitDoor(connection)
+        door._came("mine")
+        door._went("mine")
+        await visited(door, "mine", 0.3)
+        assert server.closed == []
+        await until(lambda: server.closed)
+
+    asyncio.run(story())
+    assert server.closed == ["mine"]
+
+
+def test_a_visitor_who_is_given_another_session_leaves_that_one(server):
+    async def connection(_, receive, send):
+        await send({"type": "websocket.accept"})
+        await send(first_message("new"))
+        server.here.add("new")
+        await receive()
+        assert server.closed == ["old"]
+        server.here.discard("new")
+
+    async def story() -> None:
+        await visited(VisitDoor(connection), "old", 0.4)
+        await until(lambda: len(server.closed) == 2)
+
+    asyncio.run(story())
+    assert server.closed == ["old", "new"]
+
+
+def test_a_connection_that_is_refused_is_nobodys_visit(server):
+    async def connection(_, receive, send):
+        await receive()
+        await send({"type": "websocket.close"})
+
+    door = VisitDoor(connection)
+    asyncio.run(visited(door, "another", 0))
+    assert not door._leaving
+
+
+def test_a_visitor_who_is_here_by_a_connection_that_nobody_saw_is_looked_for_again(server):
+    async def story() -> None:
+        door = VisitDoor(visited)
+        server.here.add("mine")
+        door._came("mine")
+        door._went("mine")
+        await asyncio.sleep(0.25)
+        assert server.closed == []
+        server.here.discard("mine")
+        await until(lambda: server.closed)
+
+    asyncio.run(story())
+    assert server.closed == ["mine"]
 
 
 def test_whoever_waits_for_other_files_is_told_and_not_kept_for_ever(monkeypatch):
@@ -240,6 +333,22 @@ def test_whoever_waits_for_other_files_is_told_and_not_kept_for_ever(monkeypatch
             read_upload(ROWS, "", SETTINGS, waiting=gone)
     assert told
     assert read_upload(ROWS, "", SETTINGS).n_rows == 60
+
+
+def test_a_file_is_read_only_as_long_as_its_visitor_is_here(monkeypatch):
+    def stop() -> None:
+        raise Stopped
+
+    monkeypatch.setattr(visitors, "get_run_yield_check", lambda: stop)
+    file = SimpleNamespace(getvalue=lambda: ROWS, file_id="1", close=lambda: None)
+
+    def read(content, *_):
+        return read_upload(content, "a.csv", SETTINGS).n_rows
+
+    assert read_and_let_go(file, SETTINGS, read) == 60
+    monkeypatch.setattr(visitors, "connected", lambda _: False)
+    with pytest.raises(Stopped):
+        read_and_let_go(file, SETTINGS, read)
 
 
 def test_the_page_tells_a_visitor_to_wait(monkeypatch):

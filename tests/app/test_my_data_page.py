@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from dpgrams_core.errors import BudgetError
 from dpgrams_core.privacy.ledger import Ledger
+from pages._ui import my_data_state
 from pages._ui.my_data_state import Own, plain
 
 ROOT = Path(__file__).parents[2]
@@ -153,6 +154,33 @@ def test_nothing_is_shown_before_a_release_and_one_click_is_one_charge(ledger):
     for cell in (AGE, PAY):
         assert cell not in everything(page)
     assert set(page.query_params) <= {"own_epsilon", "own_delta", "own_scale", "own_way"}
+
+
+def test_a_release_has_a_price_in_time_and_one_beyond_a_page_is_not_sold(ledger, monkeypatch):
+    page = state_boxes(upload(new_page(), people()), age=(0, 100))
+    assert "of computing" not in all_text(page)
+    monkeypatch.setattr("pages._ui.my_data_budget.run_seconds", lambda *_, **__: 70.0)
+    assert "It takes about 70 seconds of computing" in all_text(checked(page))
+    assert not release_button(page).disabled
+    release_button(page).click()  # a press may still arrive after the button was taken away
+    monkeypatch.setattr("pages._ui.my_data_budget.run_seconds", lambda *_, **__: 7_200.0)
+    words = all_text(checked(page))
+    assert "would take about 2.0 hours of computing, and a page gives at most 10 minutes" in words
+    assert "choose a larger bandwidth or fewer columns" in words
+    assert release_button(page).disabled
+    assert ledger.charges() == []
+
+
+def test_while_two_releases_are_drawn_a_third_is_told_to_press_again_and_not_charged(ledger):
+    page = state_boxes(upload(new_page(), people()), age=(0, 100))
+    with my_data_state._DRAWS_AT_ONCE, my_data_state._DRAWS_AT_ONCE:
+        release_once(page)
+        assert "Nothing was charged: press again" in page.error[0].value
+        assert ledger.charges() == []
+    release_once(page)
+    assert not page.error
+    assert len(ledger.charges()) == 1
+    assert my_data_state._DRAWS_AT_ONCE._value == 2  # it was given back
 
 
 def test_the_curator_sees_records_under_a_banner_and_nobody_else(ledger, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,10 +16,11 @@ from pyarrow import parquet
 from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import load_dataset, run, sweep_store
-from dpgrams_core.datasets import guarded
+from dpgrams_core.datasets import guarded, parquet_child
 from dpgrams_core.datasets.released_twins import released_twin
 from dpgrams_core.errors import DataError
 from dpgrams_core.figures import LabLayout, cell_title, costs, lab_panel, panels_of
+from dpgrams_core.progress import Stopped, stoppable
 from dpgrams_core.sweeps import plan_cells, run_cell
 from pages._ui.tradeoff_curve import from_file
 from pages._ui.tradeoff_files import LIMITS, OpenedFile, of_dataset, parquet_of, read_results
@@ -145,6 +147,36 @@ def test_a_few_hundred_bytes_take_no_gigabytes(tmp_path):
     assert children < 0.8e9
 
 
+def wide_bomb() -> bytes:
+    """200,000 runs of 88 scores that never change: 20 million objects of Python, in some hundred kilobytes."""
+    rows, file = 200_000, io.BytesIO()
+    columns = {f"s{place}": pa.array(np.ones(rows)) for place in range(88)}
+    parquet.write_table(pa.table(columns), file, compression="zstd")
+    return file.getvalue()
+
+
+def test_a_file_of_too_many_values_is_refused_before_it_is_unpacked():
+    content = wide_bomb()
+    assert len(content) < 600_000
+    with pytest.raises(DataError, match="holds 17,600,000 values, and the page shows at most 1,000,000"):
+        read_results(content, "x.parquet")
+    (line,) = parquet_child.read_runs(io.BytesIO(content), LIMITS.max_rows, LIMITS.max_numbers, LIMITS.max_columns)
+    assert set(json.loads(line)) == {"rows", "columns"}  # the file's own words of itself, and not one value
+
+
+def test_the_largest_file_of_the_paper_is_within_the_limits():
+    for path in (ROOT / "assets" / "results").glob("*.parquet"):
+        found = parquet.ParquetFile(path).metadata
+        assert 3 * found.num_rows * found.num_columns < LIMITS.max_numbers
+
+
+def test_a_results_file_that_does_not_fit_into_the_quota_is_refused_before_it_is_unpacked(good, monkeypatch):
+    assert len(read_results(good, "x.parquet", lambda: 1_000_000)) == 1
+    monkeypatch.setattr(sweep_store, "_sent", lambda *_: pytest.fail("a column was read"))
+    with pytest.raises(DataError, match="There is no room for another file here"):
+        read_results(good, "x.parquet", lambda: 2_000)
+
+
 @pytest.fixture(scope="module")
 def good():
     (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=2)
@@ -196,6 +228,20 @@ def test_a_results_file_is_read_nowhere_but_in_the_guarded_process(good, tmp_pat
     monkeypatch.setattr(guarded, "CHILD", tmp_path / "child.py")
     with pytest.raises(DataError, match="does not hold the results of a sweep"):
         read_results(good, "x.parquet")
+
+
+def test_making_the_runs_of_a_file_ends_with_the_visit_of_whoever_opened_it(good):
+    table = parquet.read_table(io.BytesIO(good))
+    long = pa.concat_tables([table] * 1_500)
+    asked = []
+
+    def check() -> None:
+        asked.append(1)
+        if len(asked) == 3:
+            raise Stopped
+
+    with pytest.raises(Stopped), stoppable(check):
+        list(sweep_store.results_of(long))
 
 
 def test_a_results_file_with_more_than_the_page_shows(good, monkeypatch):

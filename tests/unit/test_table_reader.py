@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from dpgrams_core import DataError, SpecError, load_table
 from dpgrams_core.datasets import csv_reader, csv_text, guarded
 from dpgrams_core.datasets.table_reader import Limits, read_table
 from dpgrams_core.datasets.upload import LEAST_ROWS, named_box, picked_names, picked_rows, read_upload, table_of_frame
+from dpgrams_core.progress import Stopped, stoppable
 from dpgrams_core.settings import Settings
 
 SECRET = "73164.8291"  # in every bad file, and in no sentence
@@ -328,6 +331,43 @@ def test_an_upload_is_read_nowhere_but_in_the_guarded_process(content, tmp_path,
     (tmp_path / "child.py").write_text("import os; os.abort()")
     monkeypatch.setattr(guarded, "CHILD", tmp_path / "child.py")
     sentence_of(lambda: read_upload(content, "a", settings))
+
+
+SLOW = {
+    "that does not take the file": "import time; time.sleep(60)",
+    "that says nothing": "import sys, time; sys.stdin.buffer.read(); time.sleep(60)",
+    "that says half a line": "import sys, time; sys.stdin.buffer.read(); print('{', end='', flush=1); time.sleep(60)",
+    "that sends no numbers": """import json, sys, time; sys.stdin.buffer.read()
+print(json.dumps({"columns": [["a", "numeric"]], "rows": 20}), flush=True); time.sleep(60)""",
+    "that does not end": """import json, sys, time; sys.stdin.buffer.read()
+print(json.dumps({"columns": [], "rows": 0}), flush=True); sys.stdout.buffer.write(bytes(8)); sys.stdout.flush()
+time.sleep(60)""",
+}
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_a_slow_process_ends_with_the_visit_of_whoever_handed_the_file_in(what, tmp_path, monkeypatch):
+    (tmp_path / "child.py").write_text(SLOW[what])
+    monkeypatch.setattr(guarded, "CHILD", tmp_path / "child.py")
+    started, begin = [], subprocess.Popen
+
+    def noted(*words, **more):
+        started.append(begin(*words, **more))
+        return started[-1]
+
+    monkeypatch.setattr(guarded.subprocess, "Popen", noted)
+    left = time.monotonic() + 1.0
+
+    def check() -> None:
+        if time.monotonic() > left:
+            raise Stopped
+
+    content = b"a\n" + b"1\n" * 500_000  # more than a pipe holds
+    with pytest.raises(Stopped), stoppable(check):
+        read_upload(content, "a.csv", Settings(ledger=Path("unused")))
+    (process,) = started
+    assert process.poll() == -signal.SIGKILL
+    assert process.stdout.closed
 
 
 def test_a_csv_upload_that_keeps_its_parser_busy_is_ended(monkeypatch):
