@@ -141,7 +141,12 @@ def test_nothing_is_shown_before_a_release_and_one_click_is_one_charge(ledger):
     assert charge.description == "Functional release of age, pay"
     assert re.search(r"For ε = 0.5 you can say: \d peaks? in age and pay|nothing stands above the noise", answer(page))
     text = all_text(page)
-    for words in ("Is the guarantee real?", "Proven: replacing one record", "there is no seed", "another file holds"):
+    for words in (
+        "Is the guarantee real?",
+        "Proven: replacing one record",
+        "there is no seed",
+        "nothing of another ledger",
+    ):
         assert words in text
     for key, value in (("own_smooth", 1.5), ("own_count", 3)):  # free, as often as one likes
         next(item for item in page.select_slider if item.key == key).set_value(value)

@@ -73,7 +73,7 @@ def test_the_report_has_question_answer_picture_table_guarantee_ledger_and_date(
         "What this does not cover",
         "a person with k rows has k times the ε",
         "charge 7: ε = 1",
-        "another file holds",  # the ledger's blind spot
+        "nothing of another ledger",  # the ledger's blind spot
         "A note of the page.",
         "one run, seed 1",
         "2026-01-02 03:04 UTC",
