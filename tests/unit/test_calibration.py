@@ -9,6 +9,8 @@ import pytest
 from dpgrams_core import load_dataset, run
 from dpgrams_core.kernels import KERNELS
 from dpgrams_core.privacy.calibration import (
+    gaussian_delta,
+    gaussian_multiplier,
     nominal_sensitivity,
     pointwise_sensitivity,
     published_sensitivity,
@@ -74,3 +76,9 @@ def test_the_default_floor_and_clip_follow_the_multiplier(corners):
     slope = math.exp(-0.5) / (2 * math.pi)  # G_K
     assert spec.density_floor == pytest.approx(slope / 4, rel=1e-6)
     assert spec.gradient_clip == pytest.approx(slope / 4 / 0.7, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6, 1e8, 1e12])
+@pytest.mark.parametrize("delta", [1e-30, 1e-6, 0.5])
+def test_the_least_noise_is_on_the_safe_side_of_its_root(epsilon, delta):
+    assert gaussian_delta(epsilon, gaussian_multiplier(epsilon, delta)) <= delta

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.refit import refit_times
-from dpgrams_core import DATASETS, DataError, PrivacyLeakWarning, audit, load_dataset, load_table, run, sweep
+from dpgrams_core import DATASETS, DataError, Dataset, PrivacyLeakWarning, audit, load_dataset, load_table, run, sweep
 from dpgrams_core.__main__ import main
 from dpgrams_core.cells import CellResult, run_cell
 from dpgrams_core.datasets import PICKED_CLIPS, datasets_of
@@ -225,3 +225,13 @@ class TestPickedOnTheRecords:
             fresh = run_cell(cell)
             (row,) = rows_of(fresh)
             assert result_of(row).words == fresh.words == ("nominal" if clip == PICKED_CLIPS["digits"] else GIVEN)
+
+
+def test_a_value_beside_the_picked_one_is_picked_as_well():
+    box, points = [(-4, 4)] * 2, np.zeros((60, 2))
+    data = Dataset(name="mine", kind="modes", points=points, box=box, picked=(("clip_multiplier", 0.5),))
+    found = [
+        run("dp_grams", data, seed=0, calibration="tight", clip_multiplier=clip).guarantee.status
+        for clip in (0.5, 0.5000001, 0.52, 1.0)
+    ]
+    assert found == ["nominal", "nominal", "nominal", "proven"]
