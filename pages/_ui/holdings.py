@@ -22,6 +22,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from dpgrams_core.settings import Settings
+from pages._ui import visitors
 
 SECONDS_AWAY = 15.0  # a connection that breaks comes back sooner
 MOST_FILES = 8  # a visitor's files in Streamlit's store, each of which is let go once it is read
@@ -102,9 +103,8 @@ def is_here(session: str) -> bool:
 
 
 def this_session() -> str:
-    """The session whose page is being made."""
-    context = get_script_run_ctx()
-    return context.session_id if context is not None else ""
+    """The session whose page is being made; "" outside of a server."""
+    return visitors.this_session() or ""
 
 
 def let_go(file: Any) -> None:
