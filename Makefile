@@ -1,5 +1,6 @@
-# Two commands: `make run` starts the dashboard, `make test` runs everything.
-# Both create .venv and install what they need, from nothing: wheels only, each checked by its hash, so that nothing runs
+# Two commands: `make run` starts the dashboard, `make test` runs everything. While you work, `make check` runs what is
+# quick: no browser, no page, no statistics, nothing that is marked slow. `make docs` builds the handbook into site/.
+# They create .venv and install what they need, from nothing: wheels only, each checked by its hash, so that nothing runs
 # at their installation. Python compiles what it imports, and no more.
 PYTHON ?= python3
 PORT ?= 8501
@@ -8,17 +9,27 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --require-hashes --
 # Many processes are started: each would compile everything anew where this is set.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run test
+.PHONY: run check test docs
 
 run: .venv/app-ready
 	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+check: .venv/dev-ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 -m "not slow" --hypothesis-profile quick tests/unit tests/properties tests/test_architecture.py dpgrams_core
 
 test: .venv/dev-ready
 	sh tests/browser/ensure_chromium.sh
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pytest -n 3  # two cores and the browser, which mostly waits
+	@# Types beside the tests, of which the browser's mostly wait: 3 workers for two cores. Their word comes last.
+	@words=$$(mktemp); $(BIN)/mypy >$$words & types=$$!; $(BIN)/pytest -n 3; tests=$$?; \
+	wait $$types; types=$$?; cat $$words; rm $$words; exit $$((types + tests))
+
+docs: .venv/dev-ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .venv/app-ready: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

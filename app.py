@@ -5,12 +5,14 @@ Streamlit imports this file once to find ``app``, the server with its doors, and
 
 import streamlit as st
 
-from pages._ui import frame, server
+from dpgrams_core.model.places import ASSETS
+from pages._ui import layout
+from pages._ui.server import app as server
 
 
 def main() -> None:
     """One run of the page that is open."""
-    st.set_page_config(page_title="DP-GRAMS", page_icon="assets/icon.svg", layout="wide")
+    st.set_page_config(page_title="DP-GRAMS", page_icon=str(ASSETS / "icon.svg"), layout="wide")
 
     navigation = st.navigation(
         [
@@ -31,7 +33,7 @@ def main() -> None:
         st.session_state["_page"] = navigation.title
     if wanted := st.session_state.pop("_wanted", None):
         st.switch_page(wanted[0], query_params=wanted[1])
-    frame.presenter_switch()
+    layout.presenter_switch()
     navigation.run()
 
 

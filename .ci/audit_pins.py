@@ -3,7 +3,7 @@
 Usage: .venv/bin/python .ci/audit_pins.py all.zip
 
 The file is the export of the OSV database for PyPI (PyPI/all.zip of osv-vulnerabilities), one JSON file for each
-advisory, fetched where there is a network.  With a network, pip-audit does the same and more (README).
+advisory, fetched where there is a network.  With a network, pip-audit does the same and more (CONTRIBUTING.md).
 """
 
 from __future__ import annotations

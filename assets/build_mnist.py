@@ -38,7 +38,7 @@ def read_idx(path: Path) -> np.ndarray:
 def build(folder: Path) -> dict[str, np.ndarray]:
     """Everything that the asset holds, from the four files in a folder."""
     sys.path.insert(0, str(ROOT))
-    from dpgrams_core.representations import class_means, standardise, whitened_pca
+    from dpgrams_core.model.representation import class_means, standardise, whitened_pca
 
     missing = [name for name in (*IMAGES, *LABELS) if not (folder / name).is_file()]
     if missing:

@@ -1,4 +1,4 @@
-"""What dpgrams_core/costs.py predicts beside what runs take, and the machine's number that it rests on.
+"""What dpgrams_core/methods/work.py predicts beside what runs take, and the machine's number that it rests on.
 
 Run: .venv/bin/python -m benchmarks.costs
 """
@@ -12,9 +12,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dpgrams_core as dg
-from dpgrams_core.costs import UNIT_SECONDS, audit_seconds, run_seconds
-from dpgrams_core.density import clipped_score
-from dpgrams_core.kernels import KERNELS
+from dpgrams_core.methods.work import UNIT_SECONDS
+from dpgrams_core.numerics.density import clipped_score
+from dpgrams_core.numerics.kernels import KERNELS
+from dpgrams_core.studies.costs import audit_seconds, run_seconds
 
 CASES: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
     ("dp_grams", "four_corners", 5_000, {}),

@@ -17,10 +17,10 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from dpgrams_core import Dataset, run
-from dpgrams_core.bandwidths import release_bandwidth
-from dpgrams_core.methods import likely_places
+from dpgrams_core.methods.functional import likely_places
+from dpgrams_core.model.representation import standardise, whitened_pca
+from dpgrams_core.numerics.bandwidths import release_bandwidth
 from dpgrams_core.privacy.calibration import gaussian_multiplier
-from dpgrams_core.representations import standardise, whitened_pca
 
 SHAPES = ((700, 2, 3), (2_000, 2, 5), (1_000, 3, 4), (1_500, 4, 6), (2_000, 5, 8), (900, 6, 4), (2_500, 6, 10))
 EPSILONS = (0.25, 1.0, 4.0)
@@ -66,7 +66,7 @@ def main() -> None:
             each = "  ".join(f"{epsilon:g}: {np.mean(values):.3f}" for epsilon, values in found.items())
             print(f"bandwidth x {scale:g}, prior {weight:g}: {np.mean(list(found.values())):.3f}   {each}", flush=True)
     likely_places.PRIOR_WEIGHT = usual
-    constants = sys.modules["dpgrams_core.methods.functional_c"]  # the package has the function under this name
+    constants = sys.modules["dpgrams_core.methods.functional.clusters"]  # the package has the function under this name
     for steps in STEPS:
         constants.PEAK_STEPS = steps
         values = [

@@ -21,11 +21,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dpgrams_core as dg
-from dpgrams_core.bandwidths import mean_side
 from dpgrams_core.datasets.mixtures import Mixture
-from dpgrams_core.merging import merge
-from dpgrams_core.metrics import score_modes
-from dpgrams_core.results import Dataset
+from dpgrams_core.model.measures import score_modes
+from dpgrams_core.model.results import Dataset
+from dpgrams_core.numerics.bandwidths import mean_side
+from dpgrams_core.numerics.merging import merge
 
 RUNS = 5
 GAUSSIAN = math.inf

@@ -19,7 +19,7 @@ from scipy.special import j0
 
 import dpgrams_core as dg
 from benchmarks.pilot_defaults import PILOT
-from dpgrams_core.results import Dataset
+from dpgrams_core.model.results import Dataset
 
 FRACTIONS = (1 / 18, 1 / 16, 1 / 14, 1 / 12, 1 / 11, 1 / 10, 1 / 9, 1 / 8)
 SIZES = (700, 2000, 5000)

@@ -17,11 +17,11 @@ from sklearn.datasets import load_digits
 
 from dpgrams_core import load_dataset
 from dpgrams_core.datasets.real import DIGITS_COLUMNS
-from dpgrams_core.fourier import SKETCH_SENSITIVITY, choose_blocks, feature_sums
-from dpgrams_core.methods.functional_c import bare_release
+from dpgrams_core.methods.functional.clusters import bare_release
+from dpgrams_core.methods.functional.spec import FunctionalCSpec
+from dpgrams_core.model.representation import standardise, whitened_pca
+from dpgrams_core.numerics.sketch import SKETCH_SENSITIVITY, choose_blocks, feature_sums
 from dpgrams_core.privacy.noise import SimulationNoise
-from dpgrams_core.representations import standardise, whitened_pca
-from dpgrams_core.specs_clusters import FunctionalCSpec
 
 WHITEST = 16.0  # of 0 to 16 in every pixel
 PIXELS = 64

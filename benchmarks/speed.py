@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable
 
 import dpgrams_core as dg
-from dpgrams_core.density import density_and_gradient, naive_density_and_gradient
-from dpgrams_core.kernels import KERNELS
-from dpgrams_core.methods.baselines import fast_mean_shift, naive_mean_shift
-from dpgrams_core.methods.dap import ball_counts, naive_counts, public_grid
+from benchmarks.naive import naive_density_and_gradient, naive_mean_shift
+from dpgrams_core.methods.baselines.mean_shift import fast_mean_shift
+from dpgrams_core.methods.dp_grams.starts import ball_counts, naive_counts, public_grid
+from dpgrams_core.numerics.density import density_and_gradient
+from dpgrams_core.numerics.kernels import KERNELS
 
 
 def seconds(call: Callable[[], object]) -> float:

@@ -12,14 +12,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from dpgrams_core.executors import Processes
-from dpgrams_core.executors_dask import local_cluster
-from dpgrams_core.methods import METHODS
-from dpgrams_core.sweeps import Cell, plan_cells, stream_partial
+from dpgrams_core.methods.registry import METHODS
+from dpgrams_core.model.run import Run
+from dpgrams_core.sweeps.dask import local_cluster
+from dpgrams_core.sweeps.executors import Processes
+from dpgrams_core.sweeps.run import plan_cells, stream_partial
 
 DATA = {"modes": ("four_corners", 1000), "regression": ("sinusoid", 600), "clusters": ("blobs", 1000)}
 EPSILONS = [0.5, 1.0, 2.0, 5.0]
-# What the page runs when it is opened; tests/unit/test_sweep_speed.py holds it to the page.
+# What the page runs when it is opened; tests/unit/sweeps/test_sweep_speed.py holds it to the page.
 PAGE = {"n": [700, 1000, 2000, 5000], "epsilon": [0.1, 0.25, 0.5, 1.0, 5.0], "runs": 20, "n_modes": 4}
 PRIVATE = {"delta": 1e-6}
 PAGE_METHODS: dict[str, dict[str, Any]] = {
@@ -29,7 +30,7 @@ PAGE_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-def page_cells(**change: Any) -> list[Cell]:
+def page_cells(**change: Any) -> list[Run]:
     """The cells of the page's first sweep, in its order: small n first, and what fits its release last."""
     cells = [
         cell
@@ -39,7 +40,7 @@ def page_cells(**change: Any) -> list[Cell]:
     return sorted(cells, key=lambda cell: (cell.n, cell.method == "functional", -cell.epsilon))
 
 
-def run_all(cells: Sequence[Cell], executor: Any, scheduler: str | None = None) -> tuple[float, float, float]:
+def run_all(cells: Sequence[Run], executor: Any, scheduler: str | None = None) -> tuple[float, float, float]:
     """Seconds to the first result, in all, and the sum of the seconds that the runs themselves took."""
     started = time.perf_counter()
     first, inside = 0.0, 0.0

@@ -2,151 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
-from dpgrams_core import DATASETS, SpecError
-from dpgrams_core.comparison import ComparisonSettings, Row, candidates, comparison_cell, pooled, tight_rounds
-from dpgrams_core.costs import accountants_seconds, cells_seconds, noise_curves_seconds
-from dpgrams_core.figures import Chart, accountants_chart, budget_chart, errors_chart, power_chart, records_chart, short
-from dpgrams_core.metrics import default_match_radius
-from dpgrams_core.noise_curves import CURVE_SIZES, curves_from
-from dpgrams_core.privacy.accountants import Quote
+from dpgrams_core import DATASETS
+from dpgrams_core.figures.guarantee import accountants_chart, budget_chart, errors_chart, power_chart, records_chart
+from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.methods.ascent import ascent_epsilon
+from dpgrams_core.methods.dp_grams.plan import TIGHT
+from dpgrams_core.methods.dp_grams.spec import DPGramsSpec
+from dpgrams_core.model.measures import default_match_radius
+from dpgrams_core.privacy.accountants import quotes
 from dpgrams_core.privacy.calibration import gaussian_multiplier
-from dpgrams_core.privacy.meaning import Belief, belief, tiny
-from dpgrams_core.recipes import Recipe
-from dpgrams_core.specs import DPGramsSpec
-from dpgrams_core.sweeps import CellResult
-from pages._ui import audit_panel, cache, exports, frame, proof, show, state
-from pages._ui.controls import _Group
-from pages._ui.guarantee_controls import chosen_prior, guarantee_controls, prior_control
-from pages._ui.guarantee_show import LateChart, answer_sentence, beliefs, holds_for, methods_table
+from dpgrams_core.privacy.meaning import belief, one_in, percent, tiny
+from dpgrams_core.studies import comparison
+from dpgrams_core.studies.costs import accountants_seconds, cells_seconds, noise_curves_seconds
+from dpgrams_core.sweeps.plan import plan_run
+from pages._ui import cache, charts, exports, jobs, layout, state
+from pages._ui.controls import Group
+from pages._ui.guarantee import audit as audit_panel
+from pages._ui.guarantee.show import beliefs, holds_for, methods_table, proof
 
 QUESTION = "Is the guarantee real, and what does it mean?"
 RUNS, PIECES = 20, 5  # runs a method, computed in this many pieces
 LIVE_LIMIT = 20_000  # above this n, measuring always waits for a press
 SMALLER = "n, m or number of steps T, or a larger bandwidth"
+PERCENTS, FIRST_PERCENT = tuple(range(1, 100)), 50  # how sure someone was before
+STEPS = "{} of {} steps; moving any control stops them"
 TARGETS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # epsilon on the accountants' axis
 
 
-def meaning(settings: ComparisonSettings, after: Belief, group: _Group) -> Chart:
-    """ε in words and odds, and as the best test that anyone can build; returns the picture of that."""
-    words, test = st.columns([2, 3], gap="medium")
-    with words:
-        st.subheader("How sure can someone become?")
-        prior_control(group)
-        beliefs(after, settings.epsilon, settings.delta)
-    with test:
-        multiplier = gaussian_multiplier(settings.epsilon, settings.delta)
-        picture = power_chart(settings.epsilon, settings.delta, multiplier)
-        show.chart(picture, "power", "The best test anyone can build")
-    return picture
-
-
-def files(settings: ComparisonSettings, rows: tuple[Row, ...], text: str, power: Chart, statuses: str) -> None:
-    """The page's exports: a run of every method at these settings, and the guarantee of the proven release."""
-    place = {"dataset": settings.dataset, "n": settings.n}
-    exports.simulation_files(
-        [Recipe(method=item.method, options=item.options, **place) for item in candidates(settings)],
-        question=QUESTION,
-        answer=text,
-        charts=[power],
-        guarantees=[(row.candidate.title, row.guarantee) for row in rows if row.candidate.method == "functional"],
-        notes=[statuses],
-    )
-
-
-def measure(settings: ComparisonSettings, rows: tuple[Row, ...], late: LateChart, table_slot) -> None:
-    """Measured errors of every method, filling in live."""
-    pieces: dict[str, list[CellResult]] = {}
-    chosen = candidates(settings)
-
-    def measured() -> dict[str, CellResult]:
-        return {key: pooled(results) for key, results in pieces.items()}
-
-    def steps() -> Iterator[int]:
-        for piece in range(PIECES):
-            for number, candidate in enumerate(chosen):
-                cell = comparison_cell(candidate, settings, RUNS // PIECES, piece)
-                pieces.setdefault(candidate.key, []).append(cache.cell(cell))
-                yield piece * len(chosen) + number + 1
-
-    late.fill(
-        steps(),
-        PIECES * len(chosen),
-        lambda: errors(settings, rows, measured()),
-        lambda: table_slot.html(methods_table(rows, measured())),
-    )
-
-
-def errors(settings: ComparisonSettings, rows: tuple[Row, ...], measured: dict[str, CellResult]) -> Chart:
-    """The chart of predicted and measured errors."""
+def measure(settings: comparison.ComparisonSettings, rows: tuple[comparison.Row, ...]) -> None:
+    """All methods in a table, their predicted errors, and where they are wanted the measured ones, filling in live."""
+    table_slot = st.empty()
+    table_slot.html(methods_table(rows, {}))
+    keys = {comparison.comparison_cell(item, settings, RUNS, 0): item.key for item in comparison.candidates(settings)}
+    label, live = f"Measure the errors ({RUNS} runs each)", settings.n <= LIVE_LIMIT
+    wanted = charts.wanted("measure", label, settings, cells_seconds(keys), SMALLER, live)
     truth = cache.dataset(settings.dataset, settings.n, 0).true_modes
     assert truth is not None  # the page offers data sets of modes only
-    return errors_chart(rows, measured, RUNS, default_match_radius(truth))
+    radius = default_match_radius(truth)
+
+    def picture(known: jobs.Known) -> Chart:
+        measured = {keys[replace(found.cell, runs=RUNS)]: found for found in jobs.pooled_by_seed(known)}
+        table_slot.html(methods_table(rows, measured))
+        return errors_chart(rows, measured, RUNS, radius)
+
+    work = [replace(cell, runs=RUNS // PIECES, seed=piece) for piece in range(PIECES) for cell in keys]
+    charts.filling(jobs.sweep(work if wanted else []), picture, "errors", STEPS)
 
 
-def accountants(settings: ComparisonSettings, quoted: dict[float, dict[str, Quote]]) -> Chart:
-    """The chart of what each accountant charges."""
-    event = tight_rounds(settings, TARGETS[0])
-    what = f"{event.rounds} tight rounds on {event.batch_size:,} of {event.n:,} records, δ = {tiny(settings.delta)}"
-    return accountants_chart(TARGETS, quoted, settings.epsilon * (1 - DPGramsSpec().init_fraction), what)
-
-
-def records(settings: ComparisonSettings, found: dict[int, dict[str, float]]) -> Chart:
-    """The chart of noise over what it hides against n."""
-    return records_chart(curves_from(settings, found), settings.n, len(CURVE_SIZES))
-
-
-def look_at_sizes(settings: ComparisonSettings, late: LateChart) -> None:
-    """Noise over what it hides at every n, filling in live (quick but for small batches)."""
-    found: dict[int, dict[str, float]] = {}
-
-    def steps() -> Iterator[int]:
-        for size in CURVE_SIZES:
-            found[size] = cache.noise_at(settings, size)
-            yield len(found)
-
-    late.fill(steps(), len(CURVE_SIZES), lambda: records(settings, found), lambda: None)
-
-
-def quote_all(settings: ComparisonSettings, late: LateChart) -> None:
+def accountants(settings: comparison.ComparisonSettings) -> None:
     """What each accountant charges, filling in live."""
-    quoted: dict[float, dict[str, Quote]] = {}
+    wanted = charts.wanted("accountants", "Ask all accountants", settings, accountants_seconds(len(TARGETS)), SMALLER)
+    event = comparison.tight_rounds(settings, TARGETS[0])
+    what = f"{event.rounds} tight rounds on {event.batch_size:,} of {event.n:,} records, δ = {tiny(settings.delta)}"
+    work = jobs.one_by_one(
+        ("accountants", settings),
+        TARGETS if wanted else (),
+        lambda target: quotes(comparison.tight_rounds(settings, target), settings.delta),
+    )
+    tight = DPGramsSpec(epsilon=settings.epsilon, delta=settings.delta, calibration="tight")
+    share = ascent_epsilon(tight, TIGHT.init_fraction)
+    charts.filling(work, lambda quoted: accountants_chart(TARGETS, quoted, share, what), "accountants", STEPS)
 
-    def steps() -> Iterator[int]:
-        for target in TARGETS:
-            quoted[target] = cache.quotes_of(tight_rounds(settings, target), settings.delta)
-            yield len(quoted)
 
-    late.fill(steps(), len(TARGETS), lambda: accountants(settings, quoted), lambda: None)
+def records(settings: comparison.ComparisonSettings) -> None:
+    """Noise over what it hides at every n, filling in live (quick but for small batches)."""
+    sizes = (
+        comparison.CURVE_SIZES if charts.may_run("records", settings, noise_curves_seconds(settings), SMALLER) else ()
+    )
+    work = jobs.one_by_one(("records", settings), sizes, lambda size: comparison.noise_ratios(settings, size))
+
+    def picture(found: dict[int, Any]) -> Chart:
+        return records_chart(comparison.curves_from(settings, found), settings.n, len(comparison.CURVE_SIZES))
+
+    charts.filling(work, picture, "records", STEPS)
 
 
-frame.open_page(QUESTION, "pages/guarantee.py")
-group = _Group()
-wished = guarantee_controls(group)
-# ε, δ and the belief before are valid whatever the rest is, so the answer never waits.
-after = belief(chosen_prior(), wished.epsilon, wished.delta)
-text = frame.answer(answer_sentence(after, wished.epsilon, wished.delta))
-try:
-    rows = cache.comparison(wished)
-    settings = wished
-    state.remember_good("guarantee", wished)
-except SpecError as error:
-    frame.problem(error)
-    st.caption("Below, the methods are compared at the last settings that worked.")
-    settings = state.last_good("guarantee", ComparisonSettings())
-    rows = cache.comparison(settings)
-place = exports.caption_beside(holds_for(rows))
-power = meaning(wished, after, group)
+layout.open_page(QUESTION, "pages/guarantee.py")
+group = Group()
+with st.sidebar:
+    dataset = group.dataset("modes", "dataset", "A synthetic mixture of the paper, drawn afresh.", None)
+    n = group.records("n", dataset)
+    given = group.budget("dp_grams")
+    for name, key, words in (
+        ("bandwidth_scale", "h_scale", "Multiplies each method's public bandwidth rule."),
+        ("clip_multiplier", "clip", "How far a record may pull in DP-GRAMS (C* = multiplier · h^-(d+1))."),
+        ("batch_size", "m", "Records per DP-GRAMS step (m); auto: n/log n, or all for tight."),
+        ("n_steps", "steps", "Noisy ascent steps of DP-GRAMS (T); empty: log n."),
+    ):
+        given |= group.setting(DPGramsSpec, name, key, help_text=words)
+group.switch("measure", "accountants")
+state.start("prior", FIRST_PERCENT, state.one_of_these(PERCENTS))  # its slider stands on the page, under the answer
+wished = comparison.ComparisonSettings(dataset=dataset, n=n, **given)
+# ε, δ and the belief before are valid whatever the rest is, so the answer never waits.  What it says about δ is no more
+# than what is proven (privacy/meaning.py).
+after = belief(int(st.session_state["prior"]) / 100, wished.epsilon, wished.delta)
+exceptions = (
+    f" (δ = {tiny(wished.delta)} leaves room for exceptions: a chance of at most "
+    f"<b>{one_in(after.chance_above)}</b> to become more than a point surer)"
+)
+text = layout.answer(
+    f"At ε = {short(wished.epsilon)} someone who was <b>{percent(after.before)}</b> sure that your record is A and not "
+    f'B could become at most <b class="private">{percent(after.most)}</b> sure once the result is out'
+    f"{exceptions if after.chance_above > 0 else ''}."
+)
+works = layout.works(lambda: cache.comparison(wished))
+words = "Below, the methods are compared at the last settings that worked."
+settings = layout.good_or_last("guarantee", wished, works, comparison.ComparisonSettings(), words)
+rows = cache.comparison(settings)
+statuses = holds_for(rows)
+place = exports.caption_beside(statuses)
+left, right = st.columns([2, 3], gap="medium")
+with left:
+    st.subheader("How sure can someone become?")
+    words = "Their belief in A before the result."
+    group.steps("How sure they were before, %", "prior", PERCENTS, FIRST_PERCENT, words)
+    beliefs(after, wished.epsilon, wished.delta)
+with right:
+    power = power_chart(wished.epsilon, wished.delta, gaussian_multiplier(wished.epsilon, wished.delta))
+    charts.chart(power, "power", "The best test anyone can build")
 if settings == wished:  # otherwise the answer and the methods are not of the same settings
+    compared = [(item.method, dict(item.options)) for item in comparison.candidates(settings)]
     with place:
-        files(settings, rows, text, power, holds_for(rows))
+        exports.simulation_files(
+            [plan_run(method, settings.dataset, n=settings.n, **options) for method, options in compared],
+            question=QUESTION,
+            answer=text,
+            charts=[power],
+            guarantees=[(row.candidate.title, row.guarantee) for row in rows if row.candidate.method == "functional"],
+            page="guarantee",
+            notes=[statuses],
+        )
 audit_panel.start()
 state.write_url([*group.keys, *audit_panel.KEYS])
-if refused := state.refused_keys():
-    st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
+state.tell_refused()
 
 st.subheader("Every method at these settings, side by side")
 st.caption(
@@ -154,43 +147,11 @@ st.caption(
     f"δ = {tiny(settings.delta)}. Bandwidths come from public rules. Noise is a standard deviation; beside it stands "
     "how many times it is what it hides (a score, or a height; read off the simulated records, not private)."
 )
-table_slot = st.empty()
-table_slot.html(methods_table(rows, {}))
-measuring = show.wanted(
-    "measure",
-    f"Measure the errors ({RUNS} runs each)",
-    settings,
-    cells_seconds(comparison_cell(item, settings, RUNS, 0) for item in candidates(settings)),
-    SMALLER,
-    show.UNASKED_SECONDS if settings.n <= LIVE_LIMIT else 0.0,
-)
-late_errors = LateChart("errors")
-late_errors.show(errors(settings, rows, {}))
-
+measure(settings, rows)
 st.subheader("Does it matter who counts?")
-quoting = show.wanted("accountants", "Ask all accountants", settings, accountants_seconds(len(TARGETS)), SMALLER)
-late_quotes = LateChart("accountants")
-late_quotes.show(accountants(settings, {}))
-
-show.chart(budget_chart(rows, settings.delta), "budget", "Where does the budget go?")
+accountants(settings)
+charts.chart(budget_chart(rows, settings.delta), "budget", "Where does the budget go?")
 st.subheader("How many records do you need?")
-late_records = LateChart("records")
-looking = show.may_run("records", settings, noise_curves_seconds(settings), SMALLER)
-late_records.show(records(settings, {}))
-
+records(settings)
 audit_panel.audit_panel()
-proof.proof()
-
-# The long work comes last, so that the whole page stands before it; a running audit goes first.
-finished = st.session_state.setdefault("_guarantee_finished", set())
-busy = audit_panel.desk().busy
-for name, wanted, work in (
-    ("records", looking, lambda: look_at_sizes(settings, late_records)),
-    ("quote", quoting, lambda: quote_all(settings, late_quotes)),
-    ("measure", measuring, lambda: measure(settings, rows, late_errors, table_slot)),
-):
-    if wanted and (not busy or (name, settings) in finished):  # what is finished comes from the cache at once
-        work()
-        finished.add((name, settings))
-if not measuring:
-    late_errors.finish(errors(settings, rows, {}))
+proof()

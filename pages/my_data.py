@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from dpgrams_core.datasets.table_reader import Table
-from dpgrams_core.errors import BudgetError, DataError, SpecError
-from dpgrams_core.figures import short
-from dpgrams_core.privacy.ledger import Account, Ledger
-from dpgrams_core.releasing import open_budget, overlap_words
-from dpgrams_core.settings import Settings, read_settings
-from pages._ui import frame, state
-from pages._ui.my_data_budget import offered, plan_controls, price_and_release, start_controls, trial
-from pages._ui.my_data_columns import columns_step, columns_title
-from pages._ui.my_data_curator import banner, curator_view
-from pages._ui.my_data_file import file_step, file_title
-from pages._ui.my_data_ledger import ledger_view
-from pages._ui.my_data_results import QUESTION, answer_of, results, twin_section
-from pages._ui.my_data_state import Own, Request, Sale, curator_allowed, open_ledger, own, plain
+from dpgrams_core.figures.style import short
+from dpgrams_core.model.environment import Settings, read_settings
+from dpgrams_core.model.errors import BudgetError, SpecError
+from dpgrams_core.own_data.release import open_budget, overlap_words
+from dpgrams_core.privacy.ledger.book import Account, Ledger
+from pages._ui import layout, state
+from pages._ui.layout import plain
+from pages._ui.my_data.budget import offered, plan_controls, price_and_release, release_title, start_controls, trial
+from pages._ui.my_data.file import columns_step, columns_title, file_step, file_title
+from pages._ui.my_data.results import QUESTION, ledger_view, say
+from pages._ui.my_data.state import Own, Request, open_ledger, own
 
 STEPS = ("File", "Columns and box", "Budget and release", "What you can say now")
 
@@ -49,77 +45,6 @@ def before_release(mine: Own, account: Account | None, request: Request | None) 
     )
 
 
-def release_title(mine: Own, account: Account) -> str:
-    """Step 3 in a line."""
-    if not mine.sales:
-        return "**3 · Budget and release**"
-    return f"**3 · Budget and release** — ε = {short(account.left_epsilon)} left; release again"
-
-
-def chosen_sale(mine: Own) -> Sale:
-    """The release that is shown: the last, or another that is picked."""
-    if len(mine.sales) == 1:
-        return mine.sales[0]
-    words = {s.number: f"Release {s.number}: {s.charge.description}, ε = {short(s.charge.epsilon)}" for s in mine.sales}
-    number = st.selectbox(
-        "Which release?", list(words), index=len(words) - 1, format_func=words.get, key=f"own_which_{len(words)}"
-    )
-    return mine.sales[number - 1]
-
-
-def view_switch(mine: Own) -> bool:
-    """Whether the curator's view is on; it is off at first and may be switched off for good."""
-    if not curator_allowed(mine.source):
-        words = "Public view: only what may leave the building."
-        if mine.source == "local" and not frame.presenting() and read_settings().curator:
-            words += (
-                " Everyone who reaches this page can open this file, so its records are shown only where the owner of "
-                "the server sets DPGRAMS_CURATOR=on."
-            )
-        st.caption(words)
-        return False
-    view = st.segmented_control(
-        "View",
-        ["public", "curator"],
-        default="public",
-        required=True,
-        format_func={"public": "Public: may leave the building", "curator": "Curator: adds your records"}.get,
-        key="own_view",
-    )
-    return view == "curator"
-
-
-def say(mine: Own, account: Account | None, first: DeltaGenerator) -> None:
-    """Step 4: the release that is shown, publicly and, if wished, for the curator; ``first`` is for its answer."""
-    st.subheader("4 · What you can say now")
-    curator = view_switch(mine)
-    if curator:
-        banner()
-    sale = chosen_sale(mine)
-    with first:
-        frame.answer(answer_of(sale))
-    if sale.earlier:
-        st.info(
-            f"Release {sale.number} of {sale.date} was paid for earlier and is shown again; it costs nothing. For "
-            "another one open step 2.",
-            icon=":material/history:",
-        )
-    results(mine, sale, account)
-    if curator:
-        try:
-            curator_view(mine, sale)
-        except (SpecError, DataError) as error:  # a file of the server's folder that changed, say
-            st.info(plain(str(error)))
-    if sale.release.surface is not None:
-        twin_section(mine, sale)
-
-
-def account_name(mine: Own, table: Table, settings: Settings, ledger: Ledger) -> str:
-    """The account of the file, opened once a session: every opening is a write to the disk."""
-    caps = {"cap_epsilon": settings.cap_epsilon, "cap_delta": settings.cap_delta}
-    return mine.remember(("account", ledger.path), lambda: open_budget(table, ledger, **caps).account)
-
-
 def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     """The four steps, in order; each is open until it is done."""
     steps, first = st.empty(), st.empty()
@@ -132,13 +57,16 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
         with steps:
             progress(1)
         with first:
-            frame.answer(before_release(mine, None, None))
+            layout.answer(before_release(mine, None, None))
         return
     try:
-        account = ledger.account(account_name(mine, mine.table, settings, ledger))
-        mine.restore(mine.table, ledger)
+        table, caps = mine.table, {"cap_epsilon": settings.cap_epsilon, "cap_delta": settings.cap_delta}
+        # Opened once a session: every opening is a write to the disk.
+        name = mine.remember(("account", ledger.path), lambda: open_budget(table, ledger, **caps).account)
+        account = ledger.account(name)
+        mine.restore(table, ledger)
     except BudgetError as error:
-        frame.problem(plain(str(error)))
+        layout.problem(plain(str(error)))
         if mine.sales:  # they are paid for, and the ledger is not needed to show them
             say(mine, None, first)
         return
@@ -163,23 +91,20 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
         say(mine, account, first)
     else:
         with first:
-            frame.answer(before_release(mine, account, request))
-    table = mine.table
+            layout.answer(before_release(mine, account, request))
     overlap = mine.remember(("overlap", account.others), lambda: overlap_words(table, ledger))
     ledger_view(ledger, account, table.identity, overlap, mine.not_shown)
-    if trial_slot is not None:
+    if trial_slot is not None and request is not None:
         with trial_slot:
             trial(mine, request, plan, mine.data(request).n)
 
 
-frame.open_page(QUESTION, "pages/my_data.py")
-st.html(frame.ASSETS / "my_data.css")
+layout.open_page(QUESTION, "pages/my_data.py")
 start_controls()
-if refused := state.refused_keys():
-    st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
+state.tell_refused()
 try:
     settings = read_settings()
     ledger = open_ledger(settings)
     page(own(), settings, ledger)
 except (SpecError, BudgetError) as error:
-    frame.problem(plain(str(error)))
+    layout.problem(plain(str(error)))

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
-from pages._ui import frame, state
-from pages._ui.tradeoff_choices import PARTS, chosen
-from pages._ui.tradeoff_controls import lab_controls
-from pages._ui.tradeoff_curve import curve
-from pages._ui.tradeoff_needed import needed
-from pages._ui.tradeoff_sections import kernel, sensitivity, sources
+from pages._ui import layout, state
+from pages._ui.controls import one_of_few
+from pages._ui.tradeoff.parts import QUESTION, curve, kernel, needed, sensitivity, sources
+from pages._ui.tradeoff.settings import PARTS, lab_controls
 
 SHOW = {"curve": curve, "sensitivity": sensitivity, "kernel": kernel, "sources": sources, "needed": needed}
 
-frame.open_page("What does privacy cost me?", "pages/tradeoff.py")
+layout.open_page(QUESTION, "pages/tradeoff.py")
 settings = lab_controls()
-if refused := state.refused_keys():
-    st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
-SHOW[chosen("lab_part", PARTS, "Part of the page", label_shown=False)](settings)
+state.tell_refused()
+SHOW[one_of_few("Part of the page", "lab_part", PARTS, label_visibility="collapsed")](settings)

@@ -5,26 +5,32 @@ from __future__ import annotations
 import os
 import tempfile
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
-from dpgrams_core import Dataset, SpecError, load_dataset
+from dpgrams_core import METHODS, Dataset, SpecError, load_dataset
+from dpgrams_core.own_data.reading import guarded
 from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 
 # Random inputs differ from run to run on purpose: a property must hold for all of them.
-settings.register_profile(
-    "core", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+for profile, examples in (("core", 60), ("quick", 15)):
+    settings.register_profile(
+        profile, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
 settings.load_profile("core")
 threadpool_limits(1)  # the tests run in parallel themselves; more numerical threads only fight for the cores
 # High-water marks of the ledgers of tests, also in processes that tests start: nothing goes into a home folder. Each
 # process has a folder of its own, which goes with it.
 MARKS = tempfile.TemporaryDirectory(prefix="dpgrams-marks-")
 os.environ["DPGRAMS_LEDGER_MARK"] = MARKS.name
-LONG_FIRST = ("tests/browser", "tests/statistical", "tests/unit/test_executors.py", "tests/app", "tests/parity")
+guarded.WAIT_SECONDS = (
+    240.0  # for the process of a file: a busy machine is no fault, and tests of the limit set their own
+)
+LONG_FIRST = ("tests/browser", "tests/statistical", "tests/unit/sweeps/test_executors.py", "tests/app", "tests/parity")
 
 
 def pytest_collection_modifyitems(items):
@@ -111,6 +117,22 @@ def refused():
         return message
 
     return check
+
+
+@pytest.fixture
+def restate(monkeypatch):
+    """``restate(method, part, **facts)``: what the part of a method makes states other facts in its guarantee."""
+
+    def change(name, part, **facts):
+        right = METHODS[name]
+
+        def other(data, spec, noise):
+            made = getattr(right, part)(data, spec, noise)
+            return replace(made, guarantee=replace(made.guarantee, **facts))
+
+        monkeypatch.setitem(METHODS, name, replace(right, **{part: other}))
+
+    return change
 
 
 @pytest.fixture

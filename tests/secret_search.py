@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from plotly.offline import get_plotlyjs
 
-from dpgrams_core.datasets.upload import OwnData
+from dpgrams_core.model.units import scaled_by_box
+from dpgrams_core.own_data.table import OwnData
 
 Array = np.ndarray
 LIBRARY = get_plotlyjs().encode()
@@ -50,7 +51,7 @@ def found_in(content: bytes, secrets: Mapping[str, float], records: Array | None
 def records_of(data: OwnData) -> Array:
     """All numbers of a user's records, in the file's units and as methods see them; an edge of the box is public."""
     inside = (data.points > data.box[:, 0]) & (data.points < data.box[:, 1])
-    return np.concatenate([data.points[inside], data.to_user_units(data.points)[inside]])
+    return np.concatenate([data.points[inside], scaled_by_box(data).points[inside]])
 
 
 def _digits(value: float) -> bytes:

@@ -9,7 +9,6 @@ import sys
 import time
 import urllib.request
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -17,9 +16,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from pages._ui.server import FAILURE
-
-ROOT = Path(__file__).parents[1]
+from pages._ui.server.app import FAILURE
+from tests.places import ROOT
 
 
 @contextmanager
@@ -40,7 +38,7 @@ def running_server(folder, *flags, app="app.py", may_fail=False, **environment):
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, env=environment)
         try:
             address = f"http://127.0.0.1:{port}"
-            _wait_for(process, address + "/_stcore/health")
+            wait_for(process, address + "/_stcore/health")
             yield address
         finally:
             process.terminate()
@@ -50,7 +48,8 @@ def running_server(folder, *flags, app="app.py", may_fail=False, **environment):
     assert may_fail or FAILURE not in written, written[-4000:]
 
 
-def _wait_for(process, route):
+def wait_for(process, route):
+    """Until a server answers; it must not end before."""
     for _ in range(300):
         with suppress(OSError):
             urllib.request.urlopen(route, timeout=1).close()

@@ -11,29 +11,16 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import betaincinv
 
-from dpgrams_core.auditing.statistics import TRAINED, train, with_trained
-from dpgrams_core.results import AuditTest
+from dpgrams_core.auditing.statistics import LIKELIHOOD, TRAINED, train, with_trained
+from dpgrams_core.model.results import AuditTest, GaussianFit
+from dpgrams_core.numerics.statistics import clopper_pearson
+from dpgrams_core.privacy.calibration import exact_epsilon
 
 Array = np.ndarray
 MAX_THRESHOLDS = 150
+NOT_NORMAL = 1e-4  # below this chance the fit of a normal law is not believed
 BOUNDS_USED = 4  # two tests (the roles of the worlds swapped), each with two one-sided bounds
-
-
-def clopper_pearson(counts: Array, trials: int, tail: float) -> tuple[Array, Array]:
-    """Exact lower and upper confidence bounds for probabilities, each wrong with chance at most ``tail``.
-
-    >>> low, high = clopper_pearson(np.array([0, 50, 100]), 100, 0.025)
-    >>> [round(float(x), 3) for x in (low[1], high[1], high[0])]
-    [0.398, 0.602, 0.036]
-    """
-    counts = np.asarray(counts, dtype=float)
-    missed = trials - counts
-    # The parameters must be above 0; at the ends the bound is 0 or 1 and is put in by hand.
-    low = np.where(counts == 0, 0.0, betaincinv(np.maximum(counts, 1), missed + 1, tail))
-    high = np.where(missed == 0, 1.0, 1 - betaincinv(np.maximum(missed, 1), counts + 1, tail))
-    return low, high
 
 
 def log_ratio(true_low: Array, false_high: Array, delta: float) -> Array:
@@ -77,29 +64,18 @@ def choose_test(null: Array, other: Array, delta: float, tail: float) -> tuple[i
 
 
 def measure(
-    null: Array,
-    other: Array,
-    *,
-    names: Sequence[str],
-    delta: float,
-    tail: float,
-    chosen: tuple[int, bool, float],
-    swapped: bool,
+    null: Array, other: Array, chosen: tuple[int, bool, float], *, name: str, delta: float, tail: float, swapped: bool
 ) -> AuditTest:
     """The bound of a chosen test on fresh trials; never below 0, which is what no information gives."""
     column, above, threshold = chosen
-    counts = []
-    for rows in (other, null):
-        values = rows[:, column]
-        counts.append(int((values > threshold if above else values <= threshold).sum()))
-    intervals = [
-        tuple(float(bound) for bound in clopper_pearson(np.array(count), len(rows), tail))
-        for count, rows in zip(counts, (other, null), strict=True)
-    ]
-    (true_low, true_high), (false_low, false_high) = intervals
-    ratio = float(log_ratio(np.array(true_low), np.array(false_high), delta))
+    worlds = [rows[:, column] for rows in (other, null)]
+    counts = [int((values > threshold if above else values <= threshold).sum()) for values in worlds]
+    (true_low, true_high), (false_low, false_high) = (
+        tuple(float(bound) for bound in clopper_pearson(np.array(count), len(values), tail))
+        for count, values in zip(counts, worlds, strict=True)
+    )
     return AuditTest(
-        statistic=names[column],
+        statistic=name,
         above=above,
         threshold=threshold,
         swapped=swapped,
@@ -108,9 +84,9 @@ def measure(
         false_positives=counts[1],
         true_positive_interval=(true_low, true_high),
         false_positive_interval=(false_low, false_high),
-        epsilon_lower=max(0.0, ratio),
-        null_values=tuple(null[:, column].tolist()),
-        other_values=tuple(other[:, column].tolist()),
+        epsilon_lower=max(0.0, float(log_ratio(np.array(true_low), np.array(false_high), delta))),
+        null_values=tuple(worlds[1].tolist()),
+        other_values=tuple(worlds[0].tolist()),
     )
 
 
@@ -129,15 +105,42 @@ def both_tests(
     for swapped in (False, True):
         null, other = reversed(worlds) if swapped else worlds
         chosen = choose_test(null[::2], other[::2], delta, tail)
-        tests.append(
-            measure(
-                null[1::2],
-                other[1::2],
-                names=[*names, TRAINED],
-                delta=delta,
-                tail=tail,
-                chosen=chosen,
-                swapped=swapped,
-            )
-        )
+        name = [*names, TRAINED][chosen[0]]
+        tests.append(measure(null[1::2], other[1::2], chosen, name=name, delta=delta, tail=tail, swapped=swapped))
     return tests[0], tests[1]
+
+
+def gaussian_fit(
+    first: Array, second: Array, names: Sequence[str], *, delta: float, error: float, coupled: bool
+) -> GaussianFit | None:
+    """A bound from the likelihood ratio's two means and spread; None without one, or where it is not normal.
+
+    Where the released numbers are Gaussian with one known covariance, their projection on the difference of the two
+    worlds is the best statistic (Neyman and Pearson), normal in both worlds.  The lower end for the distance of the
+    means is Student's, from the differences of ``coupled`` trials (both worlds with the same noise, so that the noise
+    cancels) or else from the two samples.  The upper end for the spread is that of chi-square, of the wider world.
+    All three ends hold at once with probability 1 - ``error``.
+    """
+    from scipy import stats  # here, since it takes half a second to load
+
+    column = next((place for place, name in enumerate(names) if LIKELIHOOD in name), None)
+    if column is None or len(first) < 20:
+        return None
+    worlds = [first[:, column], second[:, column]]
+    spreads = [float(values.std(ddof=1)) for values in worlds]
+    if min(spreads) <= 0 or min(float(stats.normaltest(values).pvalue) for values in worlds) < NOT_NORMAL:
+        return None
+    count, tail = len(first), error / 3
+    apart, wide = abs(float(worlds[1].mean() - worlds[0].mean())), max(spreads)
+    slack = float((worlds[1] - worlds[0]).std(ddof=1)) if coupled else math.hypot(*spreads)
+    degrees = count - 1 if coupled else 2 * count - 2
+    least = apart - float(stats.t.isf(tail / 2, degrees)) * slack / math.sqrt(count)  # either sign of the shift
+    widest = wide * math.sqrt((count - 1) / float(stats.chi2.ppf(tail, count - 1)))
+    shift = max(0.0, least) / widest
+    return GaussianFit(
+        statistic=names[column],
+        trials=count,
+        shift=apart / wide,
+        shift_lower=shift,
+        epsilon_lower=exact_epsilon(1 / shift, delta) if shift > 0 else 0.0,
+    )

@@ -1,27 +1,82 @@
-"""The game: run a method thousands of times in two neighbouring worlds and try to tell them apart."""
+"""The game: run a method thousands of times in two neighbouring worlds and try to tell them apart.
+
+A run that fails is an outcome that can be seen, and counts as one: a mechanism that fails in one world and not in the
+other tells them apart.  Only where every run of both worlds fails is there nothing to audit, and the reason is raised.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
+import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from dpgrams_core.auditing.bounds import both_tests
-from dpgrams_core.auditing.pairs import DOORS, neighbour_pair, pairs_for
-from dpgrams_core.auditing.statistics import FAILED
-from dpgrams_core.auditing.trials import ChunkResult, Game, looks_of, run_looks
-from dpgrams_core.checks import asked_epsilon, between, one_of, whole
-from dpgrams_core.errors import SpecError
-from dpgrams_core.executors import Processes
-from dpgrams_core.methods import METHODS, Method
-from dpgrams_core.methods.broken import BROKEN_METHODS
-from dpgrams_core.results import AuditResult, Dataset
-from dpgrams_core.sweeps import EXECUTORS
+from dpgrams_core.auditing.bounds import both_tests, gaussian_fit
+from dpgrams_core.auditing.pairs import DOORS, NeighbourPair, neighbour_pair, pairs_for
+from dpgrams_core.auditing.statistics import FAILED, LARGEST, Statistics
+from dpgrams_core.methods.as_run import AS_RUN
+from dpgrams_core.methods.dp_grams.broken import BROKEN_METHODS
+from dpgrams_core.methods.registry import METHODS, Method, _drawn
+from dpgrams_core.model.checks import asked_epsilon, between, one_of, whole
+from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.guarantee import ADD_OR_REMOVE
+from dpgrams_core.model.progress import checkpoint
+from dpgrams_core.model.results import AuditResult, Dataset, Release
+from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.sweeps.cell import derived_seed
+from dpgrams_core.sweeps.executors import Lost, Processes, stream_tasks
+from dpgrams_core.sweeps.run import EXECUTORS
 
+Array = np.ndarray
 MIN_TRIALS, MAX_TRIALS = 40, 1_000_000
 TRIALS = {"simulation": 2000, "release": 400}  # where nothing else is asked for; OpenDP's noise takes its time
+LOOKS = 10  # how often a stream reports
+PIECE_TRIALS = 50  # of a task: short enough to stop soon, long enough that sending it costs nothing
+WORLDS = ("first", "second")
+NOT_RUN = "A part of the audit could not be run, so it has no result."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """An audit, checked and with every setting filled in; all that a worker needs."""
+
+    method: Method
+    spec: Any
+    pair: NeighbourPair
+    epsilon: float
+    delta: float
+    trials: int
+    seed: int | None
+    confidence: float
+    door: str = "simulation"
+
+    def play(self, world: str, number: int) -> Release:
+        """One trial: seeded in a simulation; at the release door the very path that private data take.
+
+        In a simulation both worlds have the same noise in trials of the same number.  Every bound on one world holds
+        as before, and the difference of the worlds shows without the noise (``gaussian_fit``).
+        """
+        data = self.pair.first if world == "first" else self.pair.second
+        if self.door == "release":
+            return _drawn(self.method, data, self.spec)
+        assert self.seed is not None  # plan_game fills it
+        seed = derived_seed(self.seed, "audit", self.method.name, self.pair.name, data.n, number)
+        return (self.method.bare or self.method.function)(data, self.spec, SimulationNoise(seed))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A method of one's own may stand in a script or a notebook, where no worker can import it: it is sent whole.
+        return _unpacked, (cloudpickle.dumps({item.name: getattr(self, item.name) for item in fields(self)}),)
+
+
+def _unpacked(packed: bytes) -> Game:
+    return Game(**cloudpickle.loads(packed))
 
 
 def plan_game(
@@ -60,6 +115,8 @@ def plan_game(
             raise SpecError(name, value, "no such option; the options are " + ", ".join(sorted(names)))
     budget = {"epsilon": asked_epsilon("epsilon", epsilon), "delta": between("delta", delta, 0, 1)}
     settings = {name: value for name, value in worlds.settings.items() if name in names} | options
+    if settings.get("calibration") == AS_RUN and "candidates" in settings:  # it wants no more starts than candidates
+        settings.setdefault("n_starts", min(len(settings["candidates"]), worlds.first.n))
     return Game(
         method=chosen,
         spec=chosen.spec(**{name: value for name, value in budget.items() if name in names}, **settings),
@@ -73,39 +130,117 @@ def plan_game(
     )
 
 
-def stream_audit(
-    method: str | Method, *, executor: str | Processes = "serial", **options: Any
-) -> Iterator[AuditResult]:
-    """As ``audit``, with an interim result after every tenth of the trials.
+@dataclass(frozen=True)
+class Chunk:
+    """Trials ``start`` to ``stop`` of one world: a task for a worker."""
 
-    Closing the iterator stops the workers; what came stays true: half of the allowed error is shared by
-    the interim results and half is kept for the last, so all of them hold at once with ``confidence``.
-    A wrong setting is refused here, before the first result is asked for.
+    game: Game
+    world: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """The statistics of a chunk, one row a trial, and the status and the ε that the releases claim.
+
+    The row of a run that failed holds nothing but NaN.  Where all of them failed there are no names, and no columns;
+    ``reason`` is why the last one failed.
     """
-    return _stream(plan_game(method, **options), _known_executor(executor), interim=True)
+
+    names: tuple[str, ...]
+    rows: Array
+    status: str
+    claim: float
+    reason: Exception | None = None
+
+    @property
+    def failed(self) -> Array:
+        """Which runs failed (trials,)."""
+        return np.asarray(np.isnan(self.rows).all(axis=1))
+
+    def table(self, names: tuple[str, ...]) -> Array:
+        """Finite numbers: whether the run failed, and the columns ``names``."""
+        rows = self.rows if self.names else np.full((len(self.rows), len(names)), np.nan)
+        return np.column_stack([self.failed, np.clip(np.nan_to_num(rows), -LARGEST, LARGEST)])
 
 
-def _known_executor(executor: str | Processes) -> str | Processes:
-    return one_of("executor", executor, EXECUTORS) if isinstance(executor, str) else executor
+def run_chunk(chunk: Chunk) -> ChunkResult:
+    """All trials of a chunk. In a simulation each has a seed derived from what it is and not from who runs it."""
+    game = chunk.game
+    worlds = (game.pair.first, game.pair.second)
+    seen = worlds if game.door == "simulation" else [game.method.admitted(data) for data in worlds]
+    statistics = Statistics(game.pair, [data.points for data in seen])
+    found: list[dict[str, float] | None] = []
+    status, claim, reason = "none", game.epsilon, None
+    # The matrices are small: more than one numerical thread would only wait for the others, and could
+    # add up in another order than the workers of another executor do.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the door says once more in every run what the status says
+        for number in range(chunk.start, chunk.stop):
+            checkpoint()
+            try:
+                release = game.play(chunk.world, number)
+            except Exception as error:
+                found.append(None)
+                known = isinstance(error, (SpecError, DataError))
+                reason = error if known else DataError(f"{NOT_RUN} {type(error).__name__}: {error}")
+            else:
+                found.append(statistics.of(release))
+                guarantee = worlds[0].qualified(release.guarantee, game.spec)
+                # The ε that is tested: the one asked for, and twice that where it counts records added or removed.
+                status, claim = guarantee.words, game.epsilon * (2 if guarantee.neighbours == ADD_OR_REMOVE else 1)
+    names = next((tuple(row) for row in found if row is not None), ())
+    rows = [[math.nan] * len(names) if row is None else list(row.values()) for row in found]
+    return ChunkResult(names, np.array(rows).reshape(len(rows), len(names)), status, claim, reason)
 
 
-def _stream(game: Game, executor: str | Processes, *, interim: bool) -> Iterator[AuditResult]:
-    """The results of a game; without ``interim`` the last one only, which is the same."""
-    parts: tuple[list[ChunkResult], list[ChunkResult]] = ([], [])
+def _looks(game: Game) -> list[int]:
+    """After how many trials each result comes, and before them 0."""
+    return [game.trials * look // LOOKS for look in range(LOOKS + 1)]
+
+
+def chunks_of(game: Game) -> list[Chunk]:
+    """The trials of a game in the order in which they count: look after look, in each of them both worlds."""
+    return [
+        Chunk(game, world, start, min(start + PIECE_TRIALS, stop))
+        for first, stop in pairwise(_looks(game))
+        for world in WORLDS
+        for start in range(first, stop, PIECE_TRIALS)
+    ]
+
+
+def _in_order(chunks: Sequence[Chunk], executor: str | Processes) -> Iterator[tuple[Chunk, ChunkResult]]:
+    """Results in the order of the chunks, so that every executor gives the same stream."""
+    known: dict[tuple[str, int], ChunkResult | Lost] = {}
+    with closing(stream_tasks(run_chunk, chunks, executor)) as outcomes:  # type: ignore[type-var]
+        for chunk in chunks:
+            while (chunk.world, chunk.start) not in known:
+                done, outcome = next(outcomes)
+                known[done.world, done.start] = outcome
+            found = known.pop((chunk.world, chunk.start))
+            if isinstance(found, Lost):
+                raise DataError(f"{NOT_RUN} {found.sentence}")
+            yield chunk, found
+
+
+def _stream(game: Game, executor: str | Processes, interim: bool) -> Iterator[AuditResult]:
+    parts: dict[str, list[ChunkResult]] = {world: [] for world in WORLDS}
     error = 1 - game.confidence
-    looks = looks_of(game)
-    results = run_looks(looks, executor)
-    try:
-        for look, pieces in enumerate(results):
-            for part, piece in zip(parts, pieces, strict=True):
-                part.append(piece)
-            known = next((piece for part in parts for piece in part if piece.names), None)
+    with closing(_in_order(chunks_of(game), executor)) as results:  # type: ignore[type-var]
+        for chunk, found in results:
+            parts[chunk.world].append(found)
+            if chunk.world == WORLDS[0] or chunk.stop not in _looks(game):
+                continue  # in the middle of a look
+            known = next((piece for world in WORLDS for piece in parts[world] if piece.names), None)
             if known is None:  # no run of either world has ended well
-                assert pieces[0].reason is not None
-                raise pieces[0].reason
-            last = look == len(looks) - 1
+                raise next(piece.reason for piece in parts[WORLDS[0]] if piece.reason is not None)
+            last = chunk.stop == game.trials
             if not (last or interim):
                 continue
+            first, second = (np.concatenate([piece.table(known.names) for piece in parts[world]]) for world in WORLDS)
+            share = error / 2 if last else error / 2 / (LOOKS - 1)
+            names, law = [FAILED, *known.names], {"delta": game.delta, "error": share}
             yield AuditResult(
                 method=game.method.name,
                 pair=game.pair.name,
@@ -115,35 +250,29 @@ def _stream(game: Game, executor: str | Processes, *, interim: bool) -> Iterator
                 claimed_status=known.status,
                 confidence=game.confidence,
                 trials=game.trials,
-                trials_done=looks[look][0].stop,
+                trials_done=chunk.stop,
                 seed=game.seed,
                 door=game.door,
-                tests=both_tests(
-                    np.concatenate([piece.table(known.names) for piece in parts[0]]),
-                    np.concatenate([piece.table(known.names) for piece in parts[1]]),
-                    [FAILED, *known.names],
-                    delta=game.delta,
-                    error=error / 2 if last else error / 2 / (len(looks) - 1),
-                ),
+                tests=both_tests(first, second, names, **law),
+                gaussian=gaussian_fit(first, second, names, **law, coupled=game.door == "simulation"),
             )
-    finally:
-        results.close()  # type: ignore[attr-defined]
 
 
-def audit(
-    method: str | Method,
-    *,
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
-    trials: int | None = None,
-    seed: int | None = None,
-    pair: str | tuple[Dataset, Dataset] | None = None,
-    executor: str | Processes = "serial",
-    n: int | None = None,
-    confidence: float = 0.95,
-    door: str = "simulation",
-    **options: Any,
-) -> AuditResult:
+def stream_audit(
+    method: str | Method, *, executor: str | Processes = "serial", interim: bool = True, **options: Any
+) -> Iterator[AuditResult]:
+    """As ``audit``, with an interim result after every tenth of the trials; without ``interim`` the last one only.
+
+    Closing the iterator stops the workers; what came stays true: half of the allowed error is shared by
+    the interim results and half is kept for the last, so all of them hold at once with ``confidence``.
+    A wrong setting is refused here, before the first result is asked for.
+    """
+    if isinstance(executor, str):
+        one_of("executor", executor, EXECUTORS)
+    return _stream(plan_game(method, **options), executor, interim)
+
+
+def audit(method: str | Method, *, executor: str | Processes = "serial", **wish: Any) -> AuditResult:
     """Play a distinguishing game against a method and bound its epsilon from below.
 
     Parameters
@@ -173,9 +302,7 @@ def audit(
     >>> result.caught
     True
     """
-    wish: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "trials": trials, "seed": seed, "pair": pair, "n": n}
-    game = plan_game(method, confidence=confidence, door=door, **wish, **options)
-    return next(_stream(game, _known_executor(executor), interim=False))
+    return next(stream_audit(method, executor=executor, interim=False, **wish))
 
 
 def audit_text(result: AuditResult) -> str:
@@ -202,4 +329,4 @@ def audit_text(result: AuditResult) -> str:
         ):
             lines.append(f"    {name} positives {count} of {test.trials}, rate between {low:.4f} and {high:.4f}")
         lines.append(f"    ε is at least {test.epsilon_lower:.3f}")
-    return "\n".join([*lines, result.verdict])
+    return "\n".join([*lines, *filter(None, [result.fit_words]), result.verdict])

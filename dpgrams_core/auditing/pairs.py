@@ -13,20 +13,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpgrams_core.checks import one_of, whole
-from dpgrams_core.errors import SpecError
-from dpgrams_core.results import Dataset, frozen_array, refuse_private
+from dpgrams_core.model.checks import frozen_array, one_of, whole
+from dpgrams_core.model.errors import SpecError
+from dpgrams_core.model.results import Dataset, refuse_private
 
 Array = np.ndarray
 Records = tuple[Array, Array, Array]  # the common records, and the last one in each of the two worlds
 BOX = ((-5.0, 5.0), (-5.0, 5.0))
 UNIT_BOX = ((0.0, 1.0), (0.0, 1.0))
 MIN_RECORDS, MAX_RECORDS, DEFAULT_RECORDS = 10, 100_000, 200
-CLUSTER_RADIUS = 0.3
+CLUSTER_RADIUS, CORNER = 0.3, (-3.0, -3.0)
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
 DOORS = ("simulation", "release")
 POINTS, RESPONSES = ("modes", "clusters"), ("regression",)
@@ -47,6 +48,7 @@ class NeighbourPair:
     old: Array
     new: Array
     settings: dict[str, Any] = field(default_factory=dict)
+    only_modes: bool = False  # whether the attacker sees the final modes and nothing of the way to them
 
     def __post_init__(self) -> None:
         for name in ("old", "new"):
@@ -57,11 +59,20 @@ class NeighbourPair:
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A pair that comes with the audit: for which kinds of data, and whether it needs the release door."""
+    """A pair that comes with the audit: its words, for which kinds of data, and whether it needs the release door.
 
+    ``records`` is its usual n; ``settings`` are public settings of its own in place of those of ``_settings``;
+    ``only_modes`` says that the attacker sees the final modes alone.
+    """
+
+    title: str
+    words: str
     make: Callable[[int], Records]
     kinds: tuple[str, ...] = POINTS
     extreme: bool = False
+    records: int = DEFAULT_RECORDS
+    settings: Callable[[int], dict[str, Any]] | None = None
+    only_modes: bool = False
 
 
 def _cluster(count: int, x: float, y: float) -> Array:
@@ -71,31 +82,47 @@ def _cluster(count: int, x: float, y: float) -> Array:
     return np.array([x, y]) + np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
-def _far_record(n: int) -> tuple[Array, Array, Array]:
-    """A tight cluster; one of its records moves to a place that is otherwise empty."""
-    return _cluster(n - 1, -3, -3), np.array([-3.0, -3.0]), np.array([3.0, 3.0])
+def _moved(middle: float, *new: float) -> Callable[[int], Records]:
+    """A tight cluster around a place on the diagonal, and a record that moves away from one corner."""
+    return lambda n: (_cluster(n - 1, middle, middle), np.array(CORNER), np.array(new))
 
 
-def _moved_record(n: int) -> tuple[Array, Array, Array]:
-    """A tight cluster in the middle; a lone record moves from one corner to the opposite one."""
-    return _cluster(n - 1, 0, 0), np.array([-3.0, -3.0]), np.array([3.0, 3.0])
-
-
-def _cluster_boundary(n: int) -> tuple[Array, Array, Array]:
+def _cluster_boundary(n: int) -> Records:
     """Two clusters of the same size; the last record decides which of them is the larger."""
     half = (n - 1) // 2
     rest = np.concatenate([_cluster(half, -1.5, 0), _cluster(n - 1 - half, 1.5, 0)])
     return rest, np.array([-1.5, 0.0]), np.array([1.5, 0.0])
 
 
-def _counted_worst_case(n: int) -> tuple[Array, Array, Array]:
+def _counted_worst_case(n: int) -> Records:
     """All records but one in one point; the last one bandwidth to its left or to its right."""
     return np.zeros((n - 1, 2)), np.array([-1.0, 0.0]), np.array([1.0, 0.0])
 
 
-def _extreme(*record: float) -> Callable[[int], Records]:
-    """A tight cluster; one of its records has these values instead."""
-    return lambda n: (_cluster(n - 1, -3, -3), np.array([-3.0, -3.0]), np.array(record))
+def _one_pile(n: int) -> Records:
+    """All records in one point; the last among them, or 3.1 away."""
+    return np.zeros((n - 1, 2)), np.zeros(2), np.array([3.1, 0.0])
+
+
+def _fourth_corner(n: int) -> Records:
+    """A third of the records at each of three corners, three at the fourth; the last at a corner or at the fourth."""
+    corners = np.array([(3.0, -3.0), (-3.0, 3.0), (-3.0, -3.0)])
+    most = corners[np.arange(n - 4) % 3]
+    return np.concatenate([most, np.full((3, 2), 3.0)]), corners[0], np.full(2, 3.0)
+
+
+def _whole_ascent(bandwidth: float, starts: int) -> Callable[[int], dict[str, Any]]:
+    """A whole ascent from a public lattice, with a public bandwidth and the clip of the paper's scripts."""
+
+    def settings(n: int) -> dict[str, Any]:
+        spacing = (math.log(n) / n) ** (1 / 8)  # h_DAP in two columns
+        steps = math.floor(BOX[0][1] / spacing)
+        axis = np.arange(-steps, steps + 1) * spacing
+        lattice = tuple((float(x), float(y)) for x in axis for y in axis)
+        shares = {"init_fraction": 0.5, "clip_multiplier": 0.08}
+        return shares | {"bandwidth": bandwidth, "candidates": lattice, "n_starts": starts, "n_clusters": 4}
+
+    return settings
 
 
 def _response(value: float) -> Callable[[int], Records]:
@@ -109,19 +136,65 @@ def _response(value: float) -> Callable[[int], Records]:
     return make
 
 
+_extreme = partial(BuiltIn, extreme=True)
 PAIRS: dict[str, BuiltIn] = {
-    "far_record": BuiltIn(_far_record),
-    "moved_record": BuiltIn(_moved_record),
-    "cluster_boundary": BuiltIn(_cluster_boundary),
-    "counted_worst_case": BuiltIn(_counted_worst_case),
-    "largest_record": BuiltIn(_extreme(1.79e308, 1.79e308), extreme=True),
-    "overflowing_record": BuiltIn(_extreme(2e154, -2e154), extreme=True),
-    "infinite_record": BuiltIn(_extreme(math.inf, -math.inf), extreme=True),
-    "missing_record": BuiltIn(_extreme(math.nan, 3.0), extreme=True),
-    "far_response": BuiltIn(_response(0.9), RESPONSES),
-    "largest_response": BuiltIn(_response(1.79e308), RESPONSES, extreme=True),
-    "infinite_response": BuiltIn(_response(-math.inf), RESPONSES, extreme=True),
-    "missing_response": BuiltIn(_response(math.nan), RESPONSES, extreme=True),
+    "far_record": BuiltIn(
+        "A record leaves the crowd",
+        "One of 200 records leaves a tight cluster for an empty place.",
+        _moved(-3, 3.0, 3.0),
+    ),
+    "moved_record": BuiltIn(
+        "A loner moves", "A record far from the cluster moves from one corner to the opposite one.", _moved(0, 3.0, 3.0)
+    ),
+    "cluster_boundary": BuiltIn(
+        "The deciding vote", "Two clusters of equal size; the last record makes one the larger.", _cluster_boundary
+    ),
+    "counted_worst_case": BuiltIn(
+        "Left or right of a pile", "199 records in one point; the last stands left or right of it.", _counted_worst_case
+    ),
+    "lonely_record": BuiltIn(
+        "A lonely record",
+        "1,000 records in one place; the last with them, or 3.1 away, alone. The whole ascent is seen.",
+        _one_pile,
+        records=1_000,
+        settings=_whole_ascent(0.642, 40),
+    ),
+    "small_cluster": BuiltIn(
+        "A small cluster",
+        "1,000 records at three corners, and 3 or 4 of them at the fourth. Only the final modes are seen.",
+        _fourth_corner,
+        records=1_000,
+        settings=_whole_ascent(1.22, 12),
+        only_modes=True,
+    ),
+    "largest_record": _extreme(
+        "A record near the largest number",
+        "One record of 200 stands at 1.79e308, far beyond the box.",
+        _moved(-3, 1.79e308, 1.79e308),
+    ),
+    "overflowing_record": _extreme(
+        "A record whose square overflows",
+        "One record of 200 stands at 2e154: its square is no number.",
+        _moved(-3, 2e154, -2e154),
+    ),
+    "infinite_record": _extreme(
+        "An infinite record", "The values of one record of 200 are infinite.", _moved(-3, math.inf, -math.inf)
+    ),
+    "missing_record": _extreme(
+        "A record that misses a value", "One record of 200 misses a value.", _moved(-3, math.nan, 3.0)
+    ),
+    "far_response": BuiltIn(
+        "A response leaves the others", "One of 200 equal responses moves from 0.5 to 0.9.", _response(0.9), RESPONSES
+    ),
+    "largest_response": _extreme(
+        "A response near the largest number", "One of 200 responses is 1.79e308.", _response(1.79e308), RESPONSES
+    ),
+    "infinite_response": _extreme(
+        "An infinite response", "One of 200 responses is minus infinity.", _response(-math.inf), RESPONSES
+    ),
+    "missing_response": _extreme(
+        "A missing response", "One of 200 responses is missing.", _response(math.nan), RESPONSES
+    ),
 }
 
 
@@ -160,7 +233,7 @@ def neighbour_pair(
         raise SpecError("pair", pair, f"for {kind} data choose one of " + ", ".join(pairs_for(kind, "release")))
     if built_in.extreme and door != "release":
         raise SpecError("pair", pair, "only private data may hold its values: choose the release door for it")
-    count = whole("n", DEFAULT_RECORDS if n is None else n, MIN_RECORDS, MAX_RECORDS)
+    count = whole("n", built_in.records if n is None else n, MIN_RECORDS, MAX_RECORDS)
     rest, old, new = built_in.make(count)
     box = np.array(UNIT_BOX if kind in RESPONSES else BOX)
 
@@ -169,7 +242,8 @@ def neighbour_pair(
         return Dataset(name=pair, kind=kind, points=points, box=box, private=door == "release")
 
     found = NeighbourPair(name=pair, first=world(old), second=world(new), old=old, new=new)
-    return replace(found, settings=_settings(found, count, door))
+    own = _settings(found, count, door) if built_in.settings is None else built_in.settings(count)
+    return replace(found, settings=own, only_modes=built_in.only_modes)
 
 
 def _settings(pair: NeighbourPair, count: int, door: str) -> dict[str, Any]:

@@ -8,18 +8,18 @@ many of its numbers are none, can be seen too: both are statistics of their own.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpgrams_core.auditing.pairs import NeighbourPair
-from dpgrams_core.fourier import feature_sums
-from dpgrams_core.results import Release
-from dpgrams_core.sketches import ReleasedSketch
-from dpgrams_core.surfaces import ReleasedSurface, coefficients
+from dpgrams_core.model.results import Release
+from dpgrams_core.numerics.scaling import BareSurface, rescaled
 
 Array = np.ndarray
 NEAR = 0.08  # of the box's diagonal: what counts as "near" a place
 TRAINED = "trained combination"
+LIKELIHOOD = "likelihood ratio"  # in the name of a statistic that is one, and normal in both worlds
 FAILED = "the run failed"
 NOT_FINITE = "released numbers that are not finite"
 LARGEST = 1e150  # what is farther out counts as this, so that sums and squares stay finite
@@ -28,10 +28,9 @@ LARGEST = 1e150  # what is farther out counts as this, so that sums and squares 
 class Statistics:
     """The statistics of one pair; holds what need not be computed again for each trial."""
 
-    def __init__(self, pair: NeighbourPair, records: tuple[Array, Array] | None = None) -> None:
-        """Of a pair, with the records of both worlds as the method sees them where a door has changed them."""
-        self.pair = pair
-        self.records = (pair.first.points, pair.second.points) if records is None else records
+    def __init__(self, pair: NeighbourPair, records: Sequence[Array]) -> None:
+        """Of a pair, with the records of both worlds as the method sees them: a door may have changed them."""
+        self.pair, self.records = pair, records
         box = pair.first.box
         self.far = float(np.linalg.norm(box[:, 1] - box[:, 0]))
         along = pair.new - pair.old
@@ -42,21 +41,21 @@ class Statistics:
         """Every statistic of one release, by name; the names depend on the method only."""
         found = {NOT_FINITE: float(sum(int((~np.isfinite(part)).sum()) for part in _released(release)))}
         found |= self._of_points("modes", release.modes)
+        if self.pair.only_modes:
+            return found
         if release.curve is not None:
             found |= self._of_points("curve", release.curve)
             found |= self._of_curve(release.curve)
         if release.anchors is not None:
             found |= self._of_points("anchors", release.anchors)
             first = release.anchors[:1]
-            found["first anchor: nearer to the new place"] = self._nearest(first, self.pair.old) - self._nearest(
-                first, self.pair.new
-            )
+            nearer = self._nearest(first, self.pair.old) - self._nearest(first, self.pair.new)
+            found["first anchor: nearer to the new place"] = nearer
         if release.trajectories is not None and len(release.trajectories) > 1:
             found |= self._of_points("ends", release.trajectories[-1])
             found |= self._of_steps(release.trajectories)
-        surface = getattr(release, "surface", None)
-        if surface is not None:
-            found |= self._of_surface(surface)
+        if release.bare_surface is not None:
+            found |= self._of_surface(release.bare_surface)
         return found
 
     def _nearest(self, points: Array, place: Array) -> float:
@@ -94,24 +93,28 @@ class Statistics:
             step, way = path[1, start] - path[0, start], path[-1, start] - path[0, start]
             found[f"first step near the {name} place: along the move"] = float(step @ self.direction)
             found[f"first step near the {name} place: length"] = float(np.linalg.norm(step))
+            # Where one record owns a place, an ascent that divides by the density hardly moves, half way to the other.
+            near = np.linalg.norm(path[:-1] - place, axis=-1) < np.linalg.norm(self.pair.new - self.pair.old) / 2
+            lengths = np.linalg.norm(np.diff(path, axis=0), axis=-1)[near]
+            found[f"shortest step around the {name} place"] = float(lengths.min(initial=self.far))
             if len(path) > 2:
                 found[f"whole way from the {name} place: along the move"] = float(way @ self.direction)
         return found
 
-    def _of_surface(self, surface: ReleasedSurface | ReleasedSketch) -> dict[str, float]:
+    def _of_surface(self, surface: BareSurface) -> dict[str, float]:
         box = self.pair.first.box
-        places = _in_units_of(np.stack([self.pair.old, self.pair.new]), box, surface.box)
+        places = rescaled(np.stack([self.pair.old, self.pair.new]), box, surface.box)
         old, new = (float(value) for value in surface.value(places))
         if self._projection is None:
             # The noise is the same in every coefficient, so the likelihood ratio of the two worlds is
             # an increasing function of this projection: no test can do better (Neyman and Pearson).
-            exact = [_exact_release(_in_units_of(points, box, surface.box), surface) for points in self.records]
+            exact = [surface.exact(rescaled(points, box, surface.box)) for points in self.records]
             self._projection = exact[1] - exact[0]
         return {
             "surface: height at the old place": old,
             "surface: height at the new place": new,
             "surface: new height minus old": new - old,
-            "surface: likelihood ratio": float((surface.coefficients * self._projection).sum()),
+            f"surface: {LIKELIHOOD}": float((surface.coefficients * self._projection).sum()),
         }
 
 
@@ -121,20 +124,6 @@ def _released(release: Release) -> list[Array]:
     if release.surface is not None:
         parts.append(release.surface.coefficients)
     return [part for part in parts if part is not None]
-
-
-def _in_units_of(points: Array, box: Array, other: Array) -> Array:
-    """Points of one box at the same shares of another box; a regression surface lies over the unit square."""
-    if np.array_equal(box, other):
-        return points
-    return np.asarray(other[:, 0] + (points - box[:, 0]) * ((other[:, 1] - other[:, 0]) / (box[:, 1] - box[:, 0])))
-
-
-def _exact_release(points: Array, surface: ReleasedSurface | ReleasedSketch) -> Array:
-    """What a release of these points would hold without its noise."""
-    if isinstance(surface, ReleasedSurface):
-        return coefficients(points, surface.bases)
-    return feature_sums(points, surface.box, surface.bandwidth, surface.blocks)
 
 
 def train(first: Array, second: Array) -> tuple[Array, Array, Array]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpgrams_core.checks import whole
-from dpgrams_core.representations import Representation, class_means, standardise
+from dpgrams_core.model.checks import whole
+from dpgrams_core.model.representation import Representation, class_means, standardise
 
 Array = np.ndarray
 
@@ -34,6 +34,22 @@ class ClusterTable:
     candidates: Array | None = None
 
 
+def standardised(table: Array, labels: Array, space: str, class_names: tuple[str, ...]) -> ClusterTable:
+    """Records with every column standardised; ``space`` says in words what the columns are, and is not left."""
+    points, _, _ = standardise(table)
+    d = points.shape[1]
+    representation = Representation(
+        space=space,
+        fitted=True,
+        scale=np.ones(d),
+        components=np.eye(d),
+        offset=np.zeros(d),
+        centroids=class_means(points, labels, len(class_names)),
+        class_names=class_names,
+    )
+    return ClusterTable(points=points, labels=labels, representation=representation)
+
+
 def blobs(n: int, seed: int) -> ClusterTable:
     """Four Gaussian clouds in the plane, standardised: make_blobs(n, centers=4, cluster_std=1.2, random_state=41).
 
@@ -49,17 +65,8 @@ def blobs(n: int, seed: int) -> ClusterTable:
         rng = np.random.default_rng(seed)
         labels = rng.permutation(np.arange(n) % BLOBS)
         points = centres[labels] + BLOB_SPREAD * rng.standard_normal((n, 2))
-    standard, _, _ = standardise(points)
-    representation = Representation(
-        space="the two standardised coordinates",
-        fitted=True,
-        scale=np.ones(2),
-        components=np.eye(2),
-        offset=np.zeros(2),
-        centroids=class_means(standard, labels, BLOBS),
-        class_names=tuple(f"blob {number + 1}" for number in range(BLOBS)),
-    )
-    return ClusterTable(points=standard, labels=labels, representation=representation)
+    names = tuple(f"blob {number + 1}" for number in range(BLOBS))
+    return standardised(points, labels, "the two standardised coordinates", names)
 
 
 def drawn_blobs(n: int | None, seed: int, default_n: int) -> ClusterTable:

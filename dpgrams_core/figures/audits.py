@@ -10,13 +10,15 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dpgrams_core.figures.style import PRIVATE, QUIET, Chart, plain_layout, short
-from dpgrams_core.results import AuditResult
+from dpgrams_core.figures.curve import whiskers
+from dpgrams_core.figures.style import CAUGHT, PRIVATE, QUIET, WHITE, Chart, plain_layout, short
+from dpgrams_core.figures.traces import line, points
+from dpgrams_core.model.results import AuditResult
 
-CAUGHT = "#D81B60"  # neither private nor truth: an alarm, and a mark of another shape
 LEAST = 0.02  # the bottom of the picture, where "no information at all" (0) is drawn
 TICKS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 BINS = 40
+UPPER = "upper end (these tests)"
 
 
 def upper_end(result: AuditResult) -> float:
@@ -33,78 +35,63 @@ def upper_end(result: AuditResult) -> float:
     return max(ends)
 
 
-def audits_table(results: Sequence[AuditResult], titles: Sequence[str]) -> pd.DataFrame:
-    """One row for each audit, in the order they were made."""
-    rows = [
-        {
-            "no.": number,
-            "outcome": "caught" if result.caught else "not caught",
-            "method": title,
-            "pair": result.pair,
-            "claimed ε": result.epsilon_claimed,
-            "lower bound": result.epsilon_lower,
-            "upper end (these tests)": upper_end(result),
-            "status": result.claimed_status,
-            "runs": f"{result.trials_done:,}" + ("" if result.complete else f" of {result.trials:,}"),
-            "n": result.n,
-            "door": result.door,
-            "seed": "none" if result.seed is None else str(result.seed),
-        }
-        for number, (result, title) in enumerate(zip(results, titles, strict=True), 1)
-    ]
-    return pd.DataFrame(rows)
-
-
 def audits_chart(results: Sequence[AuditResult], titles: Sequence[str]) -> Chart:
     """Claimed epsilon against the lower bound with its interval; above the line a claim is refuted.
 
-    ``titles`` name the methods, one for each result; the numbers beside the marks are those of the table.
+    ``titles`` name the methods, one for each result; the numbers beside the marks are those of the table, which has a
+    row for each audit in the order they were made.
     """
-    table = audits_table(results, titles)
-    ends = table["upper end (these tests)"]
-    finite = [value for value in [*ends, *table["lower bound"], *table["claimed ε"]] if math.isfinite(value)]
+    table = pd.DataFrame(
+        [
+            {
+                "no.": number,
+                "outcome": "caught" if result.caught else "not caught",
+                "method": title,
+                "pair": result.pair,
+                "claimed ε": result.epsilon_claimed,
+                "lower bound": result.epsilon_lower,
+                UPPER: upper_end(result),
+                "lower bound, if normal": math.nan if result.gaussian is None else result.gaussian.epsilon_lower,
+                "status": result.claimed_status,
+                "runs": f"{result.trials_done:,}" + ("" if result.complete else f" of {result.trials:,}"),
+                "n": result.n,
+                "door": result.door,
+                "seed": "none" if result.seed is None else str(result.seed),
+            }
+            for number, (result, title) in enumerate(zip(results, titles, strict=True), 1)
+        ]
+    )
+    claims = table["claimed ε"]
+    finite = [value for value in [*table[UPPER], *table["lower bound"], *claims] if math.isfinite(value)]
     top = max(12.0, 1.6 * max(finite, default=1.0))
-    left = min([LEAST, *(table["claimed ε"] / 1.5)])
-    right = max([12.0, *(table["claimed ε"] * 1.5)])
-    figure = go.Figure()
-    _claim_line(figure, min(left, LEAST), max(right, top))
-    places = _side_by_side(list(table["claimed ε"]))
+    left, right = min([LEAST, *(claims / 1.5)]), max([12.0, *(claims * 1.5)])
+    ends = [left, max(right, top)]
+    figure = go.Figure(line((ends, ends), "the claim", QUIET, width=2, dash="dash"))
+    corner = {"x": math.log10(0.025), "y": math.log10(6.0), "xanchor": "left", "font": {"size": 12, "color": CAUGHT}}
+    figure.add_annotation(text="above the line: caught", showarrow=False, **corner)
+    places = np.array(_side_by_side(list(claims)))
     for caught, name, mark in (
         (True, "caught: the claim is false", {"symbol": "x", "size": 12, "color": CAUGHT}),
         (False, "not caught: proves nothing", {"symbol": "circle", "size": 11, "color": PRIVATE}),
     ):
-        rows = [i for i, result in enumerate(results) if result.caught == caught]
-        if rows:
-            _points(figure, table.iloc[rows], [places[i] for i in rows], top, name, mark)
-    for axis, title, span in (
-        (figure.update_xaxes, "claimed ε (stronger privacy on the left)", (left, right)),
-        (figure.update_yaxes, "ε that the audit shows", (LEAST * 0.85, top)),
-    ):
-        axis(type="log", title=title, range=[math.log10(value) for value in span], zeroline=False)
-    figure.update_xaxes(tickvals=TICKS, ticktext=[f"{value:g}" for value in TICKS])
-    figure.update_yaxes(tickvals=[LEAST, *TICKS], ticktext=["0", *(f"{value:g}" for value in TICKS)])
-    return Chart(plain_layout(figure, 430), _audits_sentence(table), table)
-
-
-def _claim_line(figure: go.Figure, low: float, high: float) -> None:
-    figure.add_trace(
-        go.Scatter(
-            x=[low, high],
-            y=[low, high],
-            mode="lines",
-            name="the claim",
-            line={"color": QUIET, "width": 2, "dash": "dash"},
-            hoverinfo="skip",
+        mine = np.array([result.caught == caught for result in results], dtype=bool)
+        if mine.any():
+            _points(figure, table[mine], places[mine].tolist(), top, name, mark)
+    axes = (
+        {
+            "type": "log",
+            "title": title,
+            "range": [math.log10(value) for value in span],
+            "zeroline": False,
+            "tickvals": [*nothing, *TICKS],
+            "ticktext": ["0" for _ in nothing] + [f"{value:g}" for value in TICKS],
+        }
+        for title, span, nothing in (
+            ("claimed ε (stronger privacy on the left)", (left, right), ()),
+            ("ε that the audit shows", (LEAST * 0.85, top), (LEAST,)),
         )
     )
-    figure.add_annotation(
-        x=math.log10(0.025),
-        y=math.log10(6.0),
-        text="above the line: caught",
-        showarrow=False,
-        xanchor="left",
-        font={"size": 12, "color": CAUGHT},
-    )
+    return Chart(plain_layout(figure, 430, *axes), _audits_sentence(table), table)
 
 
 def _side_by_side(claims: list[float]) -> list[float]:
@@ -124,54 +111,39 @@ def _points(
 ) -> None:
     """Marks at the lower bounds, bars up to the upper ends, an arrow where a bar has no end."""
     drawn = [max(float(value), LEAST) for value in rows["lower bound"]]
-    ends = [float(value) for value in rows["upper end (these tests)"]]
+    ends = [float(value) for value in rows[UPPER]]
+    up = [max(0.0, min(end, top) - low) for end, low in zip(ends, drawn, strict=True)]
+    bars = {"symmetric": False, "arrayminus": [0.0] * len(drawn), "thickness": 2, "width": 5, "color": mark["color"]}
     figure.add_trace(
-        go.Scatter(
-            x=places,
-            y=drawn,
+        points(
+            (places, drawn),
+            name,
+            {**mark, "line": {"width": 1, "color": WHITE}},
+            "%{hovertext}: claims %{customdata[1]}, shown at least %{customdata[0]}",
             mode="markers+text",
-            name=name,
-            marker={**mark, "line": {"width": 1, "color": "white"}},
             text=[str(number) for number in rows["no."]],
             textposition="middle right",
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [max(0.0, min(end, top) - low) for end, low in zip(ends, drawn, strict=True)],
-                "arrayminus": [0.0] * len(drawn),
-                "thickness": 2,
-                "width": 5,
-                "color": mark["color"],
-            },
+            error_y=whiskers(up, **bars),
             customdata=[[short(row) for row in pair] for pair in rows[["lower bound", "claimed ε"]].to_numpy()],
             hovertext=list(rows["method"]),
-            hovertemplate="%{hovertext}: claims %{customdata[1]}, shown at least %{customdata[0]}<extra></extra>",
         )
     )
     endless = [place for place, end in zip(places, ends, strict=True) if end > top]
     if endless:
-        figure.add_trace(
-            go.Scatter(
-                x=endless,
-                y=[top * 0.93] * len(endless),
-                mode="markers",
-                showlegend=False,
-                name="no upper end",
-                marker={"symbol": "arrow-up", "size": 12, "color": mark["color"]},
-                hovertemplate="a test saw no false alarm: the interval has no upper end<extra></extra>",
-            )
-        )
+        arrow = {"symbol": "arrow-up", "size": 12, "color": mark["color"]}
+        hover = "a test saw no false alarm: the interval has no upper end"
+        height = [top * 0.93] * len(endless)
+        figure.add_trace(points((endless, height), "no upper end", arrow, hover, showlegend=False))
 
 
 def _audits_sentence(table: pd.DataFrame) -> str:
-    caught = int((table["outcome"] == "caught").sum()) if len(table) else 0
+    caught = int((table["outcome"] == "caught").sum())
     audits = "1 audit" if len(table) == 1 else f"{len(table)} audits"
-    text = f"{caught} of {audits} caught." if len(table) else "No audit yet."
-    text += (
-        " Each mark is the ε that an audit has shown at least; above the dashed line the claim is false. "
-        "The bar reaches up to what the same tests may still show (each end with the stated confidence)"
+    text = (
+        f"{caught} of {audits} caught. Each mark is the ε that an audit has shown at least; above the dashed line the "
+        "claim is false. The bar reaches up to what the same tests may still show (each end with the stated confidence)"
     )
-    if len(table) and (table["upper end (these tests)"] == math.inf).any():
+    if (table[UPPER] == math.inf).any():
         text += "; an arrow means that it has no upper end, since no false alarm was seen"
     return text + ". That upper end speaks of these tests, not of the mechanism."
 
@@ -181,10 +153,8 @@ def worlds_chart(result: AuditResult) -> Chart:
     best = result.best
     worlds = [("record at its old place", QUIET), ("record at its new place", PRIVATE)]
     values = [np.array(best.null_values), np.array(best.other_values)]
-    counts, intervals = (
-        [best.false_positives, best.true_positives],
-        [best.false_positive_interval, best.true_positive_interval],
-    )
+    counts = [best.false_positives, best.true_positives]
+    intervals = [best.false_positive_interval, best.true_positive_interval]
     if best.swapped:  # then the event stands for the old place
         values, counts, intervals = values[::-1], counts[::-1], intervals[::-1]
     edges = _edges(np.concatenate(values), best.threshold)
@@ -204,22 +174,21 @@ def worlds_chart(result: AuditResult) -> Chart:
         )
     if math.isfinite(best.threshold):  # infinite when every run gave the same number
         figure.add_vline(x=best.threshold, line={"color": CAUGHT, "width": 2, "dash": "dash"})
-    figure.update_layout(barmode="overlay", bargap=0)
-    figure.update_xaxes(title=best.statistic, zeroline=False)
-    figure.update_yaxes(title="runs")
+    x_axis = {"title": best.statistic, "zeroline": False}
+    plain_layout(figure, 330, x_axis, {"title": "runs"}, barmode="overlay", bargap=0)
     table = pd.DataFrame(
         [
-            {
-                "world": name,
-                "runs counted": best.trials,
-                "event seen": count,
-                "rate, low": low,
-                "rate, high": high,
-            }
+            {"world": name, "runs counted": best.trials, "event seen": count, "rate, low": low, "rate, high": high}
             for (name, _), count, (low, high) in zip(worlds, counts, intervals, strict=True)
         ]
     )
-    return Chart(plain_layout(figure, 330), _worlds_sentence(result, counts), table)
+    side = "above" if best.above else "at most"
+    sentence = (
+        f"“{best.statistic}” was {side} {short(best.threshold)} (the dashed line) in {counts[0]:,} of {best.trials:,} "
+        f"runs with the record at its old place and in {counts[1]:,} of {best.trials:,} with it at its new place. "
+        "The two heaps are what an attacker sees: the further they separate, the larger ε must really be."
+    )
+    return Chart(figure, sentence, table)
 
 
 def _edges(values: np.ndarray, threshold: float) -> np.ndarray:
@@ -232,13 +201,3 @@ def _edges(values: np.ndarray, threshold: float) -> np.ndarray:
     if math.isfinite(threshold):
         low, high = min(low, threshold), max(high, threshold)
     return np.linspace(low, high, BINS + 1)
-
-
-def _worlds_sentence(result: AuditResult, counts: list[int]) -> str:
-    best = result.best
-    side = "above" if best.above else "at most"
-    return (
-        f"“{best.statistic}” was {side} {short(best.threshold)} (the dashed line) in {counts[0]:,} of {best.trials:,} "
-        f"runs with the record at its old place and in {counts[1]:,} of {best.trials:,} with it at its new place. "
-        "The two heaps are what an attacker sees: the further they separate, the larger ε must really be."
-    )

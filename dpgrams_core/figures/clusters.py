@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -15,27 +16,18 @@ import plotly.graph_objects as go
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from dpgrams_core.figures.style import (
-    NON_PRIVATE_MARK,
-    PRIVATE_MARK,
-    TRUTH_MARK,
-    Chart,
-    plain_layout,
-)
-from dpgrams_core.guarantees import bare_status
-from dpgrams_core.metrics_clusters import nearest_centres
-from dpgrams_core.results import Dataset, Release, refuse_private
+from dpgrams_core.figures import style
+from dpgrams_core.figures.style import Chart, channels, plain_layout
+from dpgrams_core.figures.traces import points
+from dpgrams_core.model.guarantee import bare_status
+from dpgrams_core.model.measures import nearest_centres, scores_of
+from dpgrams_core.model.results import Dataset, Release, refuse_private
 
 Array = np.ndarray
 MOST_POINTS = 1_500  # records drawn in a panel: a browser without a graphics card must keep up
 PANEL_HEIGHT = 300
 ROOM = 0.06  # about the records, as a share of the picture
 LEVEL = 0.005  # differences in ARI below this are no difference
-# Quiet colours for the records: none of them is near orange, blue or green, which have their meaning.
-TINTS = (
-    *("#8E7CC3", "#D9C24A", "#D87CA8", "#8A97A8", "#A67C52"),
-    *("#5BC0C8", "#C9A0DC", "#B85C5C", "#C8BFA9", "#6B6B83"),
-)
 
 
 @dataclass(frozen=True)
@@ -66,19 +58,13 @@ class Plane:
 
 
 def plane_of(data: Dataset) -> Plane:
-    """Two columns as they are, the first two where the columns are principal components, else those components.
-
-    >>> from dpgrams_core import load_dataset
-    >>> plane_of(load_dataset("blobs")).names, plane_of(load_dataset("iris")).names
-    (('column 1', 'column 2'), ('component 1', 'component 2'))
-    """
+    """Two columns as they are, the first two where the columns are principal components, else those components."""
     refuse_private(data)
     d, way_back = data.dimension, data.representation
     reduced = way_back is not None and way_back.components.shape[0] < way_back.components.shape[1]
     if d <= 2 or reduced:
-        axes = np.eye(d, 2)
         word = "component" if reduced else "column"
-        return Plane(np.zeros(d), axes, (f"{word} 1", f"{word} 2"))
+        return Plane(np.zeros(d), np.eye(d, 2), (f"{word} 1", f"{word} 2"))
     middle = data.points.mean(axis=0)
     axes = np.linalg.svd(data.points - middle, full_matrices=False)[2][:2].T
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])  # the sign is free: fix it
@@ -90,9 +76,8 @@ def class_numbers(data: Dataset) -> Array:
     refuse_private(data)
     if data.labels is None:
         raise ValueError("this picture needs a data set with known classes")
-    return np.asarray(
-        data.labels if data.representation is not None else np.unique_inverse(data.labels).inverse_indices
-    )
+    known = data.representation is not None
+    return np.asarray(data.labels if known else np.unique_inverse(data.labels).inverse_indices)
 
 
 def true_centres(data: Dataset) -> Array:
@@ -145,41 +130,27 @@ def drawn_rows(n: int, most: int = MOST_POINTS) -> Array:
 def panel_chart(data: Dataset, entry: Entry, height: int = PANEL_HEIGHT) -> Chart:
     """The records by nearest centre, the centres of one method, and the true ones; all panels share their axes."""
     refuse_private(data)
-    plane, centres = plane_of(data), entry.release.modes
-    rows = drawn_rows(data.n)
-    near = nearest_centres(data.points[rows], centres)
-    flat, truth = plane.show(data.points[rows]), plane.show(true_centres(data))
+    plane, centres, truth = plane_of(data), entry.release.modes, true_centres(data)
+    records, shown = data.points[drawn_rows(data.n)], plane.show(centres)
+    flat = plane.show(records)
     low, high = flat.min(axis=0), flat.max(axis=0)
     room = ROOM * (high - low) + 1e-9
-    matched = matched_classes(data, centres)
-    mark = PRIVATE_MARK if entry.private else NON_PRIVATE_MARK
-    names = class_names(data)
+    low, high = low - room, high + room
+    names, matched = class_names(data), matched_classes(data, centres)
+    mark = {"size": 4, "color": record_colours(nearest_centres(records, centres), matched), "opacity": 0.6}
+    own = {**(style.PRIVATE_MARK if entry.private else style.NON_PRIVATE_MARK), "size": 13}
     figure = go.Figure(
         [
-            go.Scatter(
-                x=flat[:, 0].astype(np.float32),
-                y=flat[:, 1].astype(np.float32),
-                mode="markers",
-                name="records, by nearest centre (not private)",
-                marker={"size": 4, "color": record_colours(near, matched), "opacity": 0.6},
-                hoverinfo="skip",
-            ),
-            _places(
-                plane.show(centres),
-                f"{entry.title}: centre",
-                {**mark, "size": 13},
-                [str(number + 1) for number in range(len(centres))],
-            ),
+            points(flat.astype(np.float32).T, "records, by nearest centre (not private)", mark),
+            _places(shown, f"{entry.title}: centre", own, [str(number + 1) for number in range(len(centres))]),
             # On top: a good centre lies on it.
-            _places(truth, "true class centre", TRUTH_MARK, names),
+            _places(plane.show(truth), "true class centre", style.TRUTH_MARK, names),
         ]
     )
     bare = {"zeroline": False, "showgrid": False, "showticklabels": False, "ticks": ""}
-    figure.update_xaxes(range=[low[0] - room[0], high[0] + room[0]], title=plane.names[0], **bare)
-    figure.update_yaxes(range=[low[1] - room[1], high[1] + room[1]], title=plane.names[1], **bare)
-    plain_layout(figure, height)
-    figure.update_layout(showlegend=False, margin={"l": 4, "r": 4, "t": 4, "b": 4})
-    outside = int(((plane.show(centres) < low - room) | (plane.show(centres) > high + room)).any(axis=1).sum())
+    x, y = ({"range": [low[i], high[i]], "title": plane.names[i], **bare} for i in (0, 1))
+    plain_layout(figure, height, x, y, showlegend=False, margin={"l": 4, "r": 4, "t": 4, "b": 4})
+    outside = int(((shown < low) | (shown > high)).any(axis=1).sum())
     sentence = f"{counted(len(centres), 'centre')} for {counted(len(truth), 'true class')}"
     if not len(centres):
         sentence = f"No centre: nothing stands above the noise, so all records are in one cluster; {len(truth)} classes"
@@ -188,39 +159,30 @@ def panel_chart(data: Dataset, entry: Entry, height: int = PANEL_HEIGHT) -> Char
         sentence += f"; {wish:,} were asked for, and no more were found"
     if outside:
         sentence += f"; {outside} outside this picture: noise carried {'it' if outside == 1 else 'them'} away"
-    return Chart(figure, sentence + ".", centres_table(data, entry))
+    table = {
+        "method": [entry.title] * len(centres),
+        "centre": range(1, len(centres) + 1),
+        "matched true class": [names[number] if number >= 0 else "none" for number in matched],
+        "distance to it": np.where(matched >= 0, np.linalg.norm(truth[matched] - centres, axis=1), np.nan),
+    }
+    columns = {f"column {j + 1}": centres[:, j] for j in range(data.dimension)}
+    return Chart(figure, sentence + ".", pd.DataFrame(table | columns))
+
+
+def _places(places: Array, name: str, mark: dict, labels: list[str]) -> go.Scatter:
+    return points(places.T, name, mark, name + " %{text}: (%{x:.2f}, %{y:.2f})", text=labels)
 
 
 def counted(count: int, what: str) -> str:
-    """A number of things, in words.
-
-    >>> counted(1, "centre"), counted(3, "true class")
-    ('1 centre', '3 true classes')
-    """
+    """A number of things, in words: "1 centre", "3 true classes"."""
     return f"{count:,} {what}" + ("" if count == 1 else "es" if what.endswith("s") else "s")
 
 
 def record_colours(near: Array, matched: Array) -> list[str]:
     """A colour a record: that of the class its centre is matched to, so that the panels can be compared."""
-    spare = iter(range(int(matched.max(initial=-1)) + 1, int(matched.max(initial=-1)) + 1 + len(matched)))
+    spare = count(int(matched.max(initial=-1)) + 1)
     numbers = [int(number) if number >= 0 else next(spare) for number in matched] or [0]
-    return [TINTS[numbers[int(index)] % len(TINTS)] for index in near]
-
-
-def centres_table(data: Dataset, entry: Entry) -> pd.DataFrame:
-    """Every centre of a method with the true class it is matched to."""
-    refuse_private(data)
-    centres, names = entry.release.modes, class_names(data)
-    matched = matched_classes(data, centres)
-    truth = true_centres(data)
-    gaps = [np.linalg.norm(truth[c] - centre) if c >= 0 else np.nan for c, centre in zip(matched, centres, strict=True)]
-    table = {
-        "method": [entry.title] * len(centres),
-        "centre": range(1, len(centres) + 1),
-        "matched true class": [names[number] if number >= 0 else "none" for number in matched],
-        "distance to it": gaps,
-    }
-    return pd.DataFrame(table | {f"column {j + 1}": centres[:, j] for j in range(data.dimension)})
+    return [style.RECORD_TINTS[numbers[int(index)] % len(style.RECORD_TINTS)] for index in near]
 
 
 def scores_table(entries: Sequence[Entry]) -> pd.DataFrame:
@@ -229,9 +191,7 @@ def scores_table(entries: Sequence[Entry]) -> pd.DataFrame:
         {
             "method": entry.title,
             "guarantee": entry.release.guarantee.words,
-            "ARI": entry.scores["ari"],
-            "NMI": entry.scores["nmi"],
-            "centroid MSE": entry.scores["centroid_mse"],
+            **{measure.title: entry.scores[name] for name, measure in scores_of("clusters").items()},
             "centres": len(entry.release.modes),
         }
         for entry in entries
@@ -240,15 +200,7 @@ def scores_table(entries: Sequence[Entry]) -> pd.DataFrame:
 
 
 def who_wins(table: pd.DataFrame) -> str:
-    """Which private method has the higher ARI, in a sentence; reads a table of scores with the guarantee of each.
-
-    >>> rows = [("Ours", "proven", 0.7), ("DP-k-means", "nominal", 0.5), ("k-means", "none", 0.8)]
-    >>> who_wins(pd.DataFrame(rows, columns=["method", "guarantee", "ARI"]))
-    'In this run Ours wins among the private ones, by 0.20 in ARI, and its guarantee is proven.'
-    >>> rows[0] = ("Ours", "proven, given the representation", 0.7)
-    >>> who_wins(pd.DataFrame(rows, columns=["method", "guarantee", "ARI"]))[-59:]
-    'ARI, and its guarantee is proven, given the representation.'
-    """
+    """Which private method has the higher ARI, in a sentence; reads a table of scores with the guarantee of each."""
     private = table[table["guarantee"] != "none"].sort_values("ARI", ascending=False, kind="stable")
     best, second = private.iloc[0], private.iloc[1]
     gap = float(best["ARI"] - second["ARI"])
@@ -267,13 +219,150 @@ def _is_proven(row: pd.Series) -> bool:
     return bare_status(row["guarantee"]) == "proven"
 
 
-def _places(points: Array, name: str, mark: dict, labels: Sequence[str]) -> go.Scatter:
-    return go.Scatter(
-        x=points[:, 0],
-        y=points[:, 1],
-        mode="markers",
-        name=name,
-        marker=mark,
-        text=list(labels),
-        hovertemplate=name + " %{text}: (%{x:.2f}, %{y:.2f})<extra></extra>",
+# Released centres of image data as pictures, each with the mean of the true class it is matched to.
+
+MOST_PICTURES = 20
+PIXELS = 112  # the least width of a drawn picture: small images are enlarged here, so that no browser blurs them
+GAP = 6
+
+
+@dataclass(frozen=True, eq=False)
+class CentrePicture:
+    """A released centre above the mean of its true class, as one image (rows, columns, 3) with words for it."""
+
+    image: Array
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """The pictures of all centres, with the sentence and the table that say the same."""
+
+    pictures: tuple[CentrePicture, ...]
+    sentence: str
+    table: pd.DataFrame
+
+
+def has_pictures(data: Dataset) -> bool:
+    """Whether centres of these data can be drawn."""
+    return data.representation is not None and data.representation.picture_shape is not None
+
+
+def centre_pictures(data: Dataset, entry: Entry) -> Gallery:
+    """Every released centre through the inverse map, beside the true class mean that it is matched to.
+
+    The pictures are functions of the released centres and of the representation, which is assumed public; what is
+    written under them is read off the records: evaluation, not private.
+    """
+    refuse_private(data)
+    way_back = data.representation
+    if way_back is None or way_back.picture_shape is None or way_back.picture_scale is None:
+        raise ValueError("these data are no images")
+    centres, names = entry.release.modes, class_names(data)
+    matched = matched_classes(data, centres)
+    released = way_back.pictures(centres)
+    truth = (way_back.centroids * way_back.picture_scale + way_back.picture_mean).reshape(-1, *way_back.picture_shape)
+    top = float(truth.max())
+    classes, members = class_numbers(data), nearest_centres(data.points, centres)
+    pictures: list[CentrePicture] = []
+    rows = []
+    for number, partner in enumerate(matched):
+        counts = np.bincount(classes[members == number], minlength=1)
+        size = int(counts.sum())
+        most, share = (names[int(counts.argmax())], 100 * (counts.max() / size)) if size else ("–", np.nan)
+        partner_name = names[partner] if partner >= 0 else "none"
+        if number < MOST_PICTURES:
+            above = inked(released[number] / top, style.PRIVATE_INK)
+            below = inked(truth[partner] / top, style.TRUTH_INK) if partner >= 0 else np.full_like(above, 255)
+            words = f"matched to {partner_name}, " + (f"{share:.0f} % are {most}s" if size else "no record near")
+            image = np.concatenate([above, np.full((GAP, *above.shape[1:]), 255, np.uint8), below])
+            alt = f"Released centre {number + 1} as a picture, above the true mean of its class: {words}."
+            pictures.append(CentrePicture(image, words, alt))
+        rows.append(
+            {
+                "centre": number + 1,
+                "matched true class": partner_name,
+                "most records near it are": most,
+                "share of them, %": share,
+                "records near it (not private)": size,
+            }
+        )
+    table = pd.DataFrame(rows)
+    return Gallery(tuple(pictures), _sentence(table, data, len(pictures)), table)
+
+
+def inked(values: Array, ink: Sequence[str]) -> Array:
+    """Grey values in [0, 1] as an image in one ink on white, enlarged by whole pixels; values beyond are cut."""
+    at = 2 * np.clip(values, 0, 1)[..., None]
+    white, full, dark = (np.array([int(part) for part in channels(shade).split(",")]) for shade in ink)
+    colour = np.where(at < 1, white + at * (full - white), full + (at - 1) * (dark - full))
+    factor = -(-PIXELS // values.shape[1])
+    return np.repeat(np.repeat(np.rint(colour).astype(np.uint8), factor, axis=0), factor, axis=1)
+
+
+def _sentence(table: pd.DataFrame, data: Dataset, drawn: int) -> str:
+    if not len(table):
+        return "Nothing stands above the noise, so there is no centre to draw."
+    shown = set(table["most records near it are"]) - {"–"}
+    missing = [name for name in class_names(data) if name not in shown]
+    text = f"{len(shown)} of the {len(class_names(data))} classes are the commonest one of some released centre"
+    if missing:
+        text += f"; no centre stands for {', '.join(missing)}"
+    if drawn < len(table):
+        text += f". The first {drawn} of {len(table)} centres are drawn"
+    return (
+        text
+        + f". Drawn through {data.dimension} principal components, so fine strokes are lost even without noise. The "
+        "words under a picture are read off the records: evaluation, not private."
     )
+
+
+# True classes against clusters, in counts of records: evaluation, and never part of a release.
+
+MOST_WRITTEN = 12  # with more columns the counts no longer fit their cells
+
+
+def confusion_chart(data: Dataset, entry: Entry) -> Chart:
+    """True classes against the clusters of one method, in counts of records (evaluation, not private)."""
+    refuse_private(data)
+    names, centres = class_names(data), entry.release.modes
+    clusters = nearest_centres(data.points, centres)
+    counts = np.zeros((len(names), max(len(centres), 1)), dtype=int)
+    np.add.at(counts, (class_numbers(data), clusters), 1)
+    columns = [str(number + 1) for number in range(counts.shape[1])]
+    size = counts.sum(axis=1, keepdims=True)
+    figure = go.Figure(
+        go.Heatmap(
+            x=columns,
+            y=names,
+            z=100 * counts / np.maximum(size, 1),
+            text=counts,
+            texttemplate="%{text:,}" if counts.shape[1] <= MOST_WRITTEN else None,
+            colorscale=style.NON_PRIVATE_COUNTS,
+            zmin=0,
+            zmax=100,
+            xgap=2,
+            ygap=2,
+            showscale=False,
+            hovertemplate="true class %{y}, cluster %{x}: %{text:,} records, %{z:.0f} % of the class<extra></extra>",
+        )
+    )
+    x_axis = {
+        "title": "cluster of its nearest released centre",
+        "type": "category",
+        "side": "bottom",
+        "showgrid": False,
+    }
+    y_axis = {"title": "true class", "type": "category", "autorange": "reversed", "showgrid": False}
+    plain_layout(figure, 120 + 30 * len(names), x_axis, y_axis, margin={"t": 10})
+    main = int(counts.max(axis=0).sum())
+    empty = int((counts.sum(axis=0) == 0).sum())
+    sentence = (
+        f"{100 * main / data.n:.0f} % of the records are in a cluster whose commonest class is their own"
+        + (f"; {counted(empty, 'cluster')} without any record" if empty else "")
+        + ". Read off the records and their true classes: evaluation, not private, never part of a release."
+    )
+    table = pd.DataFrame(counts, columns=[f"cluster {name}" for name in columns])
+    table.insert(0, "true class", names)
+    return Chart(figure, sentence, table)

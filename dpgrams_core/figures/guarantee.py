@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dpgrams_core.comparison import Row, round_epsilon_alone
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, short
-from dpgrams_core.noise_curves import USEFUL_RATIO, NoiseCurve
+from dpgrams_core.figures.curve import curve, log_axis, so_far, whiskers
+from dpgrams_core.figures.style import (
+    GREY,
+    LIGHT_PRIVATE,
+    NON_PRIVATE,
+    PRIVATE,
+    QUIET,
+    Chart,
+    plain_layout,
+    short,
+    tint,
+)
+from dpgrams_core.figures.traces import line, points
+from dpgrams_core.privacy.accountants import ACCOUNTANTS, Quote
 from dpgrams_core.privacy.meaning import gaussian_power, largest_power, meeting_point, percent, tiny
-from dpgrams_core.sweeps import CellResult
+from dpgrams_core.studies.comparison import USEFUL_RATIO, NoiseCurve, Row, round_epsilon_alone
+from dpgrams_core.sweeps.run import CellResult
 
 DASHES = ("dot", "dash", "dashdot", "longdash", "solid")
 MARKS = ("circle-open", "square", "diamond", "triangle-up", "circle")
-STAGE_COLOURS = {"start (DAP)": "#F7C59F", "ascent": PRIVATE, "the release": PRIVATE}
+DOTTED = {"color": QUIET, "dash": "dot"}
+NAMES = {"autorange": "reversed", "automargin": True}
+PERCENT = {"tickformat": ".0%"}
+DECADES = {"type": "log", "exponentformat": "power", "dtick": 1}
+STAGE_COLOURS = {"start (DAP)": LIGHT_PRIVATE, "ascent": PRIVATE, "the release": PRIVATE}
 
 
 def power_chart(epsilon: float, delta: float, multiplier: float) -> Chart:
@@ -26,23 +43,17 @@ def power_chart(epsilon: float, delta: float, multiplier: float) -> Chart:
     x = np.concatenate([[0.0], np.geomspace(1e-6, 0.05, 60), np.linspace(0.05, 0.95, 91)[1:-1]])
     x = np.unique(np.concatenate([x, 1 - x]))
     bound, exact = largest_power(x, epsilon, delta), gaussian_power(x, multiplier)
-    hover = "false alarms %{x:.3f}: at most %{y:.3f} true ones<extra></extra>"
+    hover, most = "false alarms %{x:.3f}: at most %{y:.3f} true ones", f"ε = {short(epsilon)}, δ = {tiny(delta)}"
+    filled = {"fill": "tozeroy", "fillcolor": tint(PRIVATE, 0.1)}
     figure = go.Figure(
         [
-            go.Scatter(
-                x=x, y=bound, mode="lines", name=f"the most that ε = {short(epsilon)}, δ = {tiny(delta)} allows"
-            ),
-            go.Scatter(x=x, y=exact, mode="lines", name="the functional release, exactly"),
-            go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfect privacy: a coin"),
+            line((x, bound), f"the most that {most} allows", PRIVATE, hover, dash="dash"),
+            line((x, exact), "the functional release, exactly", PRIVATE, hover, width=3, **filled),
+            line(([0, 1], [0, 1]), "perfect privacy: a coin", QUIET, dash="dot"),
         ]
     )
-    figure.data[0].update(line={"color": PRIVATE, "dash": "dash"}, hovertemplate=hover)
-    figure.data[1].update(
-        line={"color": PRIVATE, "width": 3}, fill="tozeroy", fillcolor="rgba(227,108,10,0.10)", hovertemplate=hover
-    )
-    figure.data[2].update(line={"color": QUIET, "dash": "dot"}, hoverinfo="skip")
-    figure.update_xaxes(title="false alarms: says A, but it is B", range=[0, 1], tickformat=".0%", constrain="domain")
-    figure.update_yaxes(title="true alarms: says A, and it is", range=[0, 1.01], tickformat=".0%")
+    x_axis = {"title": "false alarms: says A, but it is B", "range": [0, 1], "constrain": "domain", **PERCENT}
+    y_axis = {"title": "true alarms: says A, and it is", "range": [0, 1.01], **PERCENT}
     at = np.array([0.001, 0.01, 0.05, 0.1, 0.25, 0.5])
     allowed, best = largest_power(at, epsilon, delta), gaussian_power(at, multiplier)
     table = pd.DataFrame(
@@ -60,7 +71,7 @@ def power_chart(epsilon: float, delta: float, multiplier: float) -> Chart:
         "The exact curve never passes the bound and meets it only at the rarest results (false alarms near "
         f"{tiny(meeting_point(epsilon, multiplier))})."
     )
-    return Chart(plain_layout(figure, 420), sentence, table)
+    return Chart(plain_layout(figure, 420, x_axis, y_axis), sentence, table)
 
 
 def errors_chart(rows: Sequence[Row], measured: Mapping[str, CellResult], runs: int, radius: float) -> Chart:
@@ -69,38 +80,21 @@ def errors_chart(rows: Sequence[Row], measured: Mapping[str, CellResult], runs: 
     found = {key: result.row() for key, result in measured.items()}
     colours = [NON_PRIVATE if row.guarantee.status == "none" else PRIVATE for row in rows]
     errors = [_error_of(found.get(row.candidate.key)) for row in rows]
+    predicted = [row.prediction.total for row in rows]
+    measures = [value if value < math.inf else None for value, _ in errors]
+    opened = {"symbol": "diamond-open", "size": 12, "color": colours, "line": {"width": 2}}
+    full = {"symbol": "circle", "size": 11, "color": colours}
+    bars = whiskers([spread for _, spread in errors], color=tint(GREY, 0.9))  # seen in light and in dark
     figure = go.Figure(
         [
-            go.Scatter(
-                x=[row.prediction.total for row in rows],
-                y=titles,
-                mode="markers",
-                name="predicted",
-                marker={"symbol": "diamond-open", "size": 12, "color": colours, "line": {"width": 2}},
-                hovertemplate="%{y}: predicted %{x:.3g}<extra></extra>",
-            ),
-            go.Scatter(
-                x=[value if value < math.inf else None for value, _ in errors],
-                y=titles,
-                error_x={
-                    "type": "data",
-                    "array": [spread for _, spread in errors],
-                    "color": "rgba(128,134,145,0.9)",  # seen in light and in dark
-                    "thickness": 1.5,
-                    "width": 4,
-                },
-                mode="markers",
-                name="measured",
-                marker={"symbol": "circle", "size": 11, "color": colours},
-                hovertemplate="%{y}: measured %{x:.3g}<extra></extra>",
-            ),
+            points((predicted, titles), "predicted", opened, "%{y}: predicted %{x:.3g}"),
+            points((measures, titles), "measured", full, "%{y}: measured %{x:.3g}", error_x=bars),
         ]
     )
-    figure.add_vline(x=radius**2, line={"color": QUIET, "dash": "dot"})
-    figure.update_xaxes(type="log", title="squared error per true mode", exponentformat="power", dtick=1)
-    figure.update_yaxes(autorange="reversed", automargin=True)
+    figure.add_vline(x=radius**2, line=DOTTED)
+    plain_layout(figure, 90 + 48 * len(rows), {"title": "squared error per true mode", **DECADES}, NAMES)
     table = pd.DataFrame([_table_row(row, found.get(row.candidate.key)) for row in rows])
-    return Chart(plain_layout(figure, 90 + 48 * len(rows)), _error_sentence(rows, found, runs, radius), table)
+    return Chart(figure, _error_sentence(rows, found, runs, radius), table)
 
 
 def _error_of(row: dict[str, Any] | None) -> tuple[float, float]:
@@ -129,9 +123,7 @@ def _table_row(row: Row, found: dict[str, Any] | None) -> dict[str, Any]:
         "measured error": error,
         "standard error": spread,
         "runs": found.get("runs", 0),
-        "found": found.get("found", math.nan),
-        "missed": found.get("missed", math.nan),
-        "spurious": found.get("spurious", math.nan),
+        **{name: found.get(name, math.nan) for name in ("found", "missed", "spurious")},
         "paper's MSE": found.get("mse", math.nan),
         "failures": found.get("error", ""),
         "statement": row.guarantee.statement,
@@ -178,9 +170,8 @@ def budget_chart(rows: Sequence[Row], delta: float) -> Chart:
             for stage in stages
         ]
     )
-    figure.update_layout(barmode="stack", legend_traceorder="normal")
-    figure.update_xaxes(title="ε, as each method counts it", rangemode="tozero")
-    figure.update_yaxes(autorange="reversed", automargin=True)
+    x_axis = {"title": "ε, as each method counts it", "rangemode": "tozero"}
+    plain_layout(figure, 90 + 44 * len(private), x_axis, NAMES, barmode="stack", legend_traceorder="normal")
     table = pd.DataFrame(
         [
             {
@@ -202,7 +193,7 @@ def budget_chart(rows: Sequence[Row], delta: float) -> Chart:
         f"One round of {ascent['method']} alone would cost ε = {short(ascent['one round or draw alone, ε'])}, "
         f"all {int(ascent['rounds or draws'])} together {short(ascent['ε'])}: noise of many rounds adds up slowly."
     )
-    return Chart(plain_layout(figure, 90 + 44 * len(private)), sentence, table)
+    return Chart(figure, sentence, table)
 
 
 def _alone(event: Any, delta: float) -> float:
@@ -216,27 +207,20 @@ def records_chart(curves: Sequence[NoiseCurve], n: int, total: int) -> Chart:
     ``total`` is the number of sizes that will come; what is said waits for all of them.
     """
     figure = go.Figure()
-    for i, curve in enumerate(curves):
-        figure.add_trace(
-            go.Scatter(
-                x=curve.sizes,
-                y=curve.ratios,
-                mode="lines+markers",
-                name=curve.title,
-                line={"color": PRIVATE, "dash": DASHES[i % 5] if i < len(curves) - 1 else "solid"},
-                marker={"symbol": MARKS[i % 5] if i < len(curves) - 1 else "circle", "size": 7, "color": PRIVATE},
-                hovertemplate="n = %{x:,}: noise is %{y:.3g} times the signal<extra>" + curve.title + "</extra>",
-            )
-        )
+    for i, drawn in enumerate(curves):
+        dash, symbol = (DASHES[i % 5], MARKS[i % 5]) if i < len(curves) - 1 else ("solid", "circle")
+        hover = "n = %{x:,}: noise is %{y:.3g} times the signal<extra>" + drawn.title + "</extra>"
+        look: dict[str, Any] = {"dash": dash, "symbol": symbol, "size": 7, "hovertemplate": hover}
+        figure.add_traces(curve(drawn.title, drawn.sizes, drawn.ratios, PRIVATE, "", **look))
     for level, dash in ((1.0, "dot"), (USEFUL_RATIO, "solid")):
         figure.add_hline(y=level, line={"color": QUIET, "dash": dash})
     # The curves fall from the upper left to the lower right, so the other corners are free for words.
     for text, x, y in (("drowned: noise above the signal", 1, 1), ("useful: below a third", 0, 0)):
         side = {"xanchor": "right" if x else "left", "yanchor": "top" if y else "bottom"}
         figure.add_annotation(text=text, x=x, y=y, xref="paper", yref="paper", showarrow=False, **side)
-    figure.add_vline(x=n, line={"color": QUIET, "dash": "dot"})
-    figure.update_xaxes(type="log", title="records, n", exponentformat="power", dtick=1, range=[1.8, 6.2])
-    figure.update_yaxes(type="log", title="noise / what it hides", exponentformat="power", dtick=1)
+    figure.add_vline(x=n, line=DOTTED)
+    x_axis = {"title": "records, n", "range": [1.8, 6.2], **DECADES}
+    plain_layout(figure, 440, x_axis, {"title": "noise / what it hides", **DECADES})
     done = len(curves[0].sizes)
     table = pd.DataFrame(
         {
@@ -261,7 +245,7 @@ def records_chart(curves: Sequence[NoiseCurve], n: int, total: int) -> Chart:
             "At this ε that is " + "; ".join(parts) + ". "
             "DP-GRAMS hides a score, the functional release a height; dotted: your n, and noise as large as the signal."
         )
-    return Chart(plain_layout(figure, 440), sentence, table)
+    return Chart(figure, sentence, table)
 
 
 def _rounded(curve: NoiseCurve, limit: float) -> str:
@@ -274,3 +258,74 @@ def _rounded(curve: NoiseCurve, limit: float) -> str:
     if size <= curve.sizes[0]:
         return f"below n = {curve.sizes[0]:,}"
     return f"{int(float(f'{size:.2g}')):,}"
+
+
+# What several accountants charge for the same rounds, over the epsilon that the noise was set for.
+
+# Line and mark of each accountant in its turn; the last, which is exact, has a whole line.
+STYLES = (
+    *(("dot", "square-open"), ("dashdot", "triangle-up-open"), ("dash", "diamond-open")),
+    *(("longdash", "circle-open"), ("solid", "circle")),
+)
+WAYS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def accountants_chart(
+    targets: Sequence[float], quoted: Mapping[float, Mapping[str, Quote]], current: float, what: str
+) -> Chart:
+    """Charged against intended epsilon, one line an accountant; one that cannot price is named with its reason.
+
+    ``targets`` are all that will come, so that the axes stand still; ``current`` is the ascent's share now.
+    """
+    done = [target for target in targets if target in quoted]
+    ends = [targets[0], targets[-1]]
+    figure = go.Figure(line((ends, ends), "what the noise was set for", QUIET, width=6))
+    for (name, accountant), (dash, mark) in zip(ACCOUNTANTS.items(), cycle(STYLES), strict=False):
+        values = [_or_gap(quoted[target][name].epsilon) for target in done]
+        title = accountant.title
+        if done and not any(map(math.isfinite, values)):
+            title += " (cannot price)"
+        hover = "set for ε = %{x:g}: " + title + " charges %{y:.3g}"
+        figure.add_traces(curve(title, done, values, PRIVATE, hover, dash=dash, symbol=mark))
+    figure.add_vline(x=current, line=DOTTED)
+    x_axis = log_axis("ε that the noise was set for", list(targets), 1.2)
+    plain_layout(figure, 440, x_axis, {"title": "ε charged", **DECADES})
+    table = pd.DataFrame([_row(target, quoted[target]) for target in done])
+    return Chart(figure, _sentence(targets, done, quoted, current, what), table)
+
+
+def _or_gap(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _row(target: float, quotes: Mapping[str, Quote]) -> dict[str, object]:
+    titles = {name: accountant.title for name, accountant in ACCOUNTANTS.items()}
+    reasons = [f"{title}: {quotes[name].reason}" for name, title in titles.items() if quotes[name].reason]
+    charged = {f"{title}, ε": _or_gap(quotes[name].epsilon) for name, title in titles.items()}
+    return {"set for ε": target, **charged, "cannot price": "; ".join(reasons)}
+
+
+def _sentence(
+    targets: Sequence[float],
+    done: Sequence[float],
+    quoted: Mapping[float, Mapping[str, Quote]],
+    current: float,
+    what: str,
+) -> str:
+    text = f"The same noise, priced {WAYS[len(ACCOUNTANTS)]} ways "
+    text += f"({what}; dotted: your ascent's share, ε = {short(current)}). "
+    if done:
+        middle = min(done, key=lambda target: abs(math.log(target)))
+        prices = {ACCOUNTANTS[name].title: quote.epsilon for name, quote in quoted[middle].items()}
+        charges = [f"{title} {short(price)}" for title, price in prices.items() if price is not None]
+        text += f"Noise set for ε = {middle:g} is charged: " + ", ".join(charges) + ". "
+        reasons: dict[str, list[str]] = {}
+        for target in done:
+            for name, quote in quoted[target].items():
+                if not math.isfinite(_or_gap(quote.epsilon)):
+                    reason = f"{ACCOUNTANTS[name].title} cannot price: {quote.reason}"
+                    reasons.setdefault(reason, []).append(f"{target:g}")
+        for reason, where in reasons.items():
+            text += reason + ("" if len(where) == len(done) else f" (at ε = {', '.join(where)})") + ". "
+        text += "All are upper bounds on the same loss; the lowest line is the truest."
+    return text + so_far(len(done), len(targets))

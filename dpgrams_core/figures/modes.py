@@ -2,140 +2,119 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dpgrams_core.figures.style import (
-    NON_PRIVATE_MARK,
-    NON_PRIVATE_SCALE,
-    PRIVATE,
-    PRIVATE_MARK,
-    PRIVATE_SCALE,
-    TRUTH,
-    TRUTH_MARK,
-    Chart,
-    plain_layout,
-    short,
-)
-from dpgrams_core.figures.traces import (
-    FAINT,
-    DensityGrid,
-    contours,
-    marks,
-    player,
-    square_axes,
-    trails,
-    true_modes,
-    walkers,
-)
-from dpgrams_core.metrics import default_match_radius, match_modes, recovery_rates
-from dpgrams_core.results import Dataset, Release, refuse_private
-from dpgrams_core.surfaces import ReleasedSurface
+from dpgrams_core.figures import style, traces
+from dpgrams_core.figures.style import NON_PRIVATE_MARK, PRIVATE, PRIVATE_MARK, TRUTH_MARK, Chart, plain_layout, short
+from dpgrams_core.figures.traces import DensityGrid, contours, named, points, trails, walkers
+from dpgrams_core.model.measures import default_match_radius, match_modes, recovery_rates
+from dpgrams_core.model.results import Dataset, Release, refuse_private
+from dpgrams_core.numerics.surface import ReleasedSurface
 
 Array = np.ndarray
 
 
+def true_modes(data: Dataset) -> Array:
+    """The known modes; these pictures are for data that have them."""
+    refuse_private(data)
+    if data.true_modes is None:
+        raise ValueError("this picture needs a data set with known modes")
+    return data.true_modes
+
+
+def _square_axes(box: Array) -> dict[str, dict[str, Any]]:
+    """Axes over the public box with equal scales."""
+    common = {"constrain": "domain", "zeroline": False}
+    x = {"range": list(box[0]), "title": "x", **common}
+    return {"x": x, "y": {"range": list(box[1]), "title": "y", "scaleanchor": "x", **common}}
+
+
+def _marks(places: Array, name: str, mark: dict) -> go.Scatter:
+    return points(places.T, name, mark, name + ": (%{x:.3f}, %{y:.3f})")
+
+
+def _table(what: str, places: Array, **more: Any) -> pd.DataFrame:
+    x, y = places.T
+    return pd.DataFrame({what: range(1, len(places) + 1), "x": x, "y": y, **more})
+
+
 def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
     """(a) The KDE surface in three dimensions with the true modes on it."""
-    refuse_private(data)
     truth = true_modes(data)
     columns = np.abs(grid.x[:, None] - truth[:, 0]).argmin(axis=0)
     rows = np.abs(grid.y[:, None] - truth[:, 1]).argmin(axis=0)
     heights = grid.z[columns, rows]
-    figure = go.Figure(
-        [
-            go.Surface(
-                x=grid.x,
-                y=grid.y,
-                z=grid.z.T.astype(np.float32),
-                colorscale=[[0, "#D6E6F2"], [0.5, "#4A9BCB"], [1, "#00426E"]],
-                showscale=False,
-                name="plain KDE (not private)",
-                hovertemplate="(%{x:.2f}, %{y:.2f}) density %{z:.3g}<extra></extra>",
-            ),
-            go.Scatter3d(
-                x=truth[:, 0],
-                y=truth[:, 1],
-                z=heights * 1.02 + 0.02 * grid.z.max(),
-                mode="markers",
-                name="true modes",
-                marker={"symbol": "diamond", "size": 6, "color": TRUTH, "line": {"width": 1, "color": "white"}},
-            ),
-        ]
+    surface = go.Surface(
+        x=grid.x,
+        y=grid.y,
+        z=grid.z.T.astype(np.float32),
+        colorscale=style.NON_PRIVATE_SURFACE,
+        showscale=False,
+        name="plain KDE (not private)",
+        hovertemplate="(%{x:.2f}, %{y:.2f}) density %{z:.3g}<extra></extra>",
     )
-    figure.update_layout(
-        scene={
-            "xaxis_title": "x",
-            "yaxis_title": "y",
-            "zaxis_title": "density",
-            "aspectratio": {"x": 1, "y": 1, "z": 0.6},
-            "camera": {"eye": {"x": 1.2, "y": -1.4, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.14}},
-        }
-    )
-    table = pd.DataFrame({"x": truth[:, 0], "y": truth[:, 1], "KDE height": heights})
-    table.insert(0, "true mode", range(1, len(truth) + 1))
+    x, y = truth.T
+    mark = {**TRUTH_MARK, "symbol": "diamond", "size": 6}
+    above = heights * 1.02 + 0.02 * grid.z.max()
+    modes = go.Scatter3d(x=x, y=y, z=above, mode="markers", name="true modes", marker=mark)
+    scene = {
+        "xaxis_title": "x",
+        "yaxis_title": "y",
+        "zaxis_title": "density",
+        "aspectratio": {"x": 1, "y": 1, "z": 0.6},
+        "camera": {"eye": {"x": 1.2, "y": -1.4, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.14}},
+    }
     sentence = (
         f"The plain kernel density of the {data.n:,} simulated points (bandwidth {short(bandwidth)}), with the "
         f"{len(truth)} true modes in green. It is read off the records and is not private."
     )
-    return Chart(plain_layout(figure, 420), sentence, table)
+    table = _table("true mode", truth, **{"KDE height": heights})
+    return Chart(plain_layout(go.Figure([surface, modes]), 420, scene=scene), sentence, table)
 
 
 def anchors_chart(data: Dataset, release: Release) -> Chart:
     """(b) DAP candidates coloured by utility, with the anchors that were drawn."""
     refuse_private(data)
-    diagnostics = release.diagnostics
-    assert diagnostics.candidates is not None
-    assert diagnostics.utilities is not None
-    assert release.anchors is not None
-    candidates, counts = diagnostics.candidates, np.rint(diagnostics.utilities * data.n).astype(int)
-    anchors = release.anchors
-    order = np.arange(1, len(anchors) + 1)
-    figure = go.Figure(
-        [
-            (go.Scattergl if len(candidates) > 3000 else go.Scatter)(
-                x=candidates[:, 0],
-                y=candidates[:, 1],
-                mode="markers",
-                name="candidates, by records nearby (not private)",
-                marker={
-                    "color": counts,
-                    "colorscale": NON_PRIVATE_SCALE,
-                    "size": float(np.clip(260 / np.sqrt(len(candidates)), 3, 14)),
-                    "symbol": "square",
-                    "colorbar": {"title": {"text": "records"}, "thickness": 10, "len": 0.8},
-                },
-                hovertemplate="(%{x:.2f}, %{y:.2f}): %{marker.color} records<extra></extra>",
-            ),
-            go.Scatter(
-                x=anchors[:, 0],
-                y=anchors[:, 1],
-                mode="markers+text",
-                name="drawn anchors (private)",
-                text=[str(i) for i in order],
-                textposition="top center",
-                textfont={"color": PRIVATE, "size": 13},
-                marker={"symbol": "circle-open", "size": 15, "color": PRIVATE, "line": {"width": 3}},
-                hovertemplate="anchor %{text}: (%{x:.2f}, %{y:.2f})<extra></extra>",
-            ),
-        ]
+    candidates, utilities, anchors = release.diagnostics.candidates, release.diagnostics.utilities, release.anchors
+    assert candidates is not None
+    assert utilities is not None
+    assert anchors is not None
+    counts = np.rint(utilities * data.n).astype(int)
+    shade = {
+        "color": counts,
+        "colorscale": style.NON_PRIVATE_SCALE,
+        "size": float(np.clip(260 / np.sqrt(len(candidates)), 3, 14)),
+        "symbol": "square",
+        "colorbar": {"title": {"text": "records"}, "thickness": 10, "len": 0.8},
+    }
+    x, y = candidates.T
+    drawn = (go.Scattergl if len(candidates) > 3000 else go.Scatter)(
+        x=x,
+        y=y,
+        mode="markers",
+        name="candidates, by records nearby (not private)",
+        marker=shade,
+        hovertemplate="(%{x:.2f}, %{y:.2f}): %{marker.color} records<extra></extra>",
     )
-    square_axes(figure, data.box)
+    mark = {"symbol": "circle-open", "size": 15, "color": PRIVATE, "line": {"width": 3}}
+    numbers = named([str(i + 1) for i in range(len(anchors))], {"color": PRIVATE, "size": 13})
+    hover = "anchor %{text}: (%{x:.2f}, %{y:.2f})"
+    figure = go.Figure([drawn, points(anchors.T, "drawn anchors (private)", mark, hover, **numbers)])
     index = [int(((candidates - anchor) ** 2).sum(axis=1).argmin()) for anchor in anchors]
-    table = pd.DataFrame(
-        {"anchor": order, "x": anchors[:, 0], "y": anchors[:, 1], "records nearby (not private)": counts[index]}
-    )
-    draw = release.events[0]
-    spread = np.exp(min(draw.epsilon_each * (counts.max() - np.median(counts)) / 2, 700))
+    table = _table("anchor", anchors, **{"records nearby (not private)": counts[index]})
+    each = release.events[0].epsilon_each
+    spread = np.exp(min(each * (counts.max() - np.median(counts)) / 2, 700))
     times = f"{short(float(spread))} times" if spread < 1e6 else "over a million times"
     sentence = (
-        f"{len(anchors)} anchors drawn from {len(candidates):,} public candidates with ε = "
-        f"{short(draw.epsilon_each)} each: the best candidate is {times} as likely "
-        f"in a draw as the middle one."
+        f"{len(anchors)} anchors drawn from {len(candidates):,} public candidates with ε = {short(each)} each: the "
+        f"best candidate is {times} as likely in a draw as the middle one."
     )
-    return Chart(plain_layout(figure, 420), sentence, table)
+    return Chart(plain_layout(figure, 420, **_square_axes(data.box)), sentence, table)
 
 
 def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
@@ -143,113 +122,56 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     refuse_private(data)
     surface = release.surface
     assert isinstance(surface, ReleasedSurface)
-    x, y = (np.linspace(low, high, nodes) for low, high in data.box)
-    heights = surface.grid([x, y]) / surface.noise_scale
+    x, y = traces.grid_axes(data.box, nodes)
+    heat = traces.released_surface(x, y, surface.grid([x, y]) / surface.noise_scale, "(%{x:.2f}, %{y:.2f})")
     significance = release.significance if release.significance is not None else np.empty(0)
-    figure = go.Figure(
-        [
-            go.Heatmap(
-                x=x,
-                y=y,
-                z=heights.T.astype(np.float32),
-                colorscale=PRIVATE_SCALE,
-                zmin=0,
-                zsmooth="best",
-                colorbar={"title": {"text": "σ"}, "thickness": 10, "len": 0.8},
-                name="released surface (private)",
-                hovertemplate="(%{x:.2f}, %{y:.2f}): %{z:.1f} σ<extra></extra>",
-            ),
-            go.Scatter(
-                x=release.modes[:, 0],
-                y=release.modes[:, 1],
-                mode="markers+text",
-                name="private modes, in units of the noise (σ)",
-                text=[f"{value:.1f} σ" for value in significance],
-                textposition="top center",
-                # Dark with a light halo: it reads on orange and on the background of both themes.
-                textfont={"size": 13, "color": "#1B1F24", "shadow": "0 0 2px white, 0 0 3px white, 0 0 4px white"},
-                marker=PRIVATE_MARK,
-                showlegend=True,
-                hovertemplate="(%{x:.3f}, %{y:.3f}) stands %{text} above the noise<extra></extra>",
-            ),
-        ]
-    )
-    square_axes(figure, data.box)
-    table = pd.DataFrame({"x": release.modes[:, 0], "y": release.modes[:, 1], "height above the noise": significance})
-    table.insert(0, "private mode", range(1, len(table) + 1))
+    title, hover = "private modes, in units of the noise (σ)", "(%{x:.3f}, %{y:.3f}) stands %{text} above the noise"
+    labels = named([f"{value:.1f} σ" for value in significance], style.LABEL)
+    figure = go.Figure([heat, points(release.modes.T, title, PRIVATE_MARK, hover, showlegend=True, **labels)])
+    sentence = "The released surface, in units of its known noise: nothing stands above the noise at this ε and n."
     if len(significance):
         sentence = (
             f"The released surface itself, in units of its known noise: private, and all that follows is free. "
             f"The weakest of the {len(significance)} modes stands {significance.min():.1f} σ above the noise "
             "(a mode is weighed with the whole bump around it, so its σ can exceed the colour under it)."
         )
-    else:
-        sentence = "The released surface, in units of its known noise: nothing stands above the noise at this ε and n."
-    return Chart(plain_layout(figure, 420), sentence, table)
+    table = _table("private mode", release.modes, **{"height above the noise": significance})
+    return Chart(plain_layout(figure, 420, **_square_axes(data.box)), sentence, table)
 
 
 def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: Release, height: int = 640) -> Chart:
     """(c) Contours with true modes, mean shift and private modes; the ascent plays step by step."""
-    refuse_private(data)
-    truth = true_modes(data)
-    path = release.trajectories
-    assert path is not None
+    truth, path = true_modes(data), release.trajectories
     figure = go.Figure(
         [
             contours(grid),
-            trails(path, len(path) - 1),
-            walkers(path, len(path) - 1),
-            marks(release.modes, "private modes", PRIVATE_MARK),
-            marks(baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK),
-            marks(truth, "true modes", TRUTH_MARK),
+            *(() if path is None else (trails(path), walkers(path, -1))),
+            _marks(release.modes, "private modes", PRIVATE_MARK),
+            _marks(baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK),
+            _marks(truth, "true modes", TRUTH_MARK),
         ]
     )
-    # Frames change the trails, the walkers and, before the last one, hide the merged modes.
-    figure.frames = [
-        go.Frame(
-            name=str(t),
-            data=[trails(path, t), walkers(path, t), go.Scatter(visible=t == len(path) - 1)],
-            traces=[1, 2, 3],
-        )
-        for t in range(len(path))
-    ]
-    square_axes(figure, data.box)
-    player(figure, len(path))
-    outside = int(((release.modes < data.box[:, 0]) | (release.modes > data.box[:, 1])).any(axis=1).sum())
-    matching = match_modes(truth, release.modes)
-    nearest = match_modes(truth, baseline.modes)
-    radius = default_match_radius(truth)
-    table = pd.DataFrame(
-        {
-            "true mode": range(1, len(truth) + 1),
-            "x": truth[:, 0],
-            "y": truth[:, 1],
-            "private x": _matched(release.modes, matching.estimate_of, 0),
-            "private y": _matched(release.modes, matching.estimate_of, 1),
-            "private distance": matching.distance,
-            "found": [
-                "yes" if i >= 0 and r <= radius else "no"
-                for i, r in zip(matching.estimate_of, matching.distance, strict=True)
-            ],
-            "mean-shift distance": nearest.distance,
-        }
-    )
-    how = f"after {len(path) - 1} noisy steps from {path.shape[1]} starts"
-    if release.surface is not None:
-        how = f"fitted to the released surface; the paths climb it from {path.shape[1]} public starts"
+    plain_layout(figure, height, **_square_axes(data.box))
+    how = "released at once"
+    if path is not None:
+        traces.play(figure, path, first=1, top=85, bottom=130)
+        how = f"after {len(path) - 1} noisy steps from {path.shape[1]} starts"
+        if release.surface is not None:
+            how = f"fitted to the released surface; the paths climb it from {path.shape[1]} public starts"
+    matching, radius = match_modes(truth, release.modes), default_match_radius(truth)
+    found = (matching.estimate_of >= 0) & (matching.distance <= radius)
+    # One row more for the true modes that have no match.
+    matched = np.vstack([release.modes, np.full(2, np.nan)])[matching.estimate_of]
+    own = {"private x": matched[:, 0], "private y": matched[:, 1], "private distance": matching.distance}
+    nearest = match_modes(truth, baseline.modes).distance
+    table = _table("true mode", truth, **own, found=np.where(found, "yes", "no"), **{"mean-shift distance": nearest})
     sentence = (
         f"{len(release.modes)} private modes {how}; "
         f"a true mode counts as found when its match lies within {short(radius)}."
     )
+    outside = int(((release.modes < data.box[:, 0]) | (release.modes > data.box[:, 1])).any(axis=1).sum())
     if outside:
         sentence += f" {outside} of the private modes fell outside this picture: noise carried them out of the box."
-    plain_layout(figure, height)
-    # Fixed margins: plotly's own would shift the marks against the ticks while the ascent plays.
-    # The legend hangs from the top, so that one line of it (wide) and four (a phone) both sit right.
-    figure.update_layout(
-        margin={"l": 45, "r": 10, "t": 85, "b": 130, "autoexpand": False},
-        legend={"yref": "container", "y": 1.0, "yanchor": "top"},
-    )
     return Chart(figure, sentence, table)
 
 
@@ -257,49 +179,33 @@ def runs_chart(
     data: Dataset, grid: DensityGrid, runs: list[Release], baseline: Release, columns: int = 5, row_height: int = 165
 ) -> Chart:
     """(e) Private runs on one data set, side by side, with the recovery of each true mode."""
-    refuse_private(data)
     truth = true_modes(data)
     rows = -(-len(runs) // columns)
-    layout = make_subplots(rows, columns, horizontal_spacing=0.012, vertical_spacing=0.02).layout
+    figure = make_subplots(rows, columns, horizontal_spacing=0.012, vertical_spacing=0.02)
     coarse = DensityGrid(grid.x[::2], grid.y[::2], grid.z[::2, ::2])
-    traces = []
+    bare = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False, "constrain": "domain"}
+    drawn = []
     for i, release in enumerate(runs):
+        suffix = str(i + 1) if i else ""
+        figure.layout[f"xaxis{suffix}"].update(range=list(data.box[0]), **bare)
+        figure.layout[f"yaxis{suffix}"].update(range=list(data.box[1]), scaleanchor=f"x{suffix}", **bare)
         axes = {"xaxis": f"x{i + 1}", "yaxis": f"y{i + 1}"}
-        traces.append(contours(coarse, levels=4).update(axes))
-        for points, name, mark, size in (
+        drawn.append(contours(coarse, levels=4).update(axes))
+        for places, name, mark, size in (
             (release.modes, "private modes", PRIVATE_MARK, 10),
             (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 9),
             (truth, "true modes", TRUTH_MARK, 7),
         ):
-            trace = marks(points, name, {**mark, "size": size, "line": {**mark["line"], "width": 1.5}})
-            traces.append(trace.update({**axes, "showlegend": i == 0, "legendgroup": name}))
-    figure = go.Figure(traces, layout)
-    bare = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False, "constrain": "domain"}
-    for i in range(len(runs)):
-        suffix = str(i + 1) if i else ""
-        figure.layout[f"xaxis{suffix}"].update(range=list(data.box[0]), **bare)
-        figure.layout[f"yaxis{suffix}"].update(range=list(data.box[1]), scaleanchor=f"x{suffix}", **bare)
+            trace = _marks(places, name, {**mark, "size": size, "line": {**mark["line"], "width": 1.5}})
+            drawn.append(trace.update({**axes, "showlegend": i == 0, "legendgroup": name}))
+    figure = plain_layout(go.Figure(drawn, figure.layout), row_height * rows + 60)
+    # Each tinted square is one run; the theme's padding would make the tints overlap.
+    figure.update_layout(plot_bgcolor=style.FAINT, margin={"pad": 0}, legend={"y": 1.01})
     rates = recovery_rates(truth, [release.modes for release in runs])
     counts = np.rint(rates * len(runs)).astype(int)
-    table = pd.DataFrame(
-        {
-            "true mode": range(1, len(truth) + 1),
-            "x": truth[:, 0],
-            "y": truth[:, 1],
-            "found in runs": counts,
-            "recovery rate": rates,
-        }
-    )
     whole = [bool(np.all(recovery_rates(truth, [release.modes]) == 1)) for release in runs]  # every mode was found
     sentence = (
         f"The same data, {len(runs)} private runs: all {len(truth)} modes found in {sum(whole)} of {len(runs)}; "
         f"each mode by itself in {', '.join(map(str, counts))} of {len(runs)} runs (in the order of the table)."
     )
-    plain_layout(figure, row_height * rows + 60)
-    # Each tinted square is one run; the theme's padding would make the tints overlap.
-    figure.update_layout(plot_bgcolor=FAINT, margin={"pad": 0}, legend={"y": 1.01})
-    return Chart(figure, sentence, table)
-
-
-def _matched(points: Array, index: Array, axis: int) -> list[float]:
-    return [float(points[i, axis]) if i >= 0 else float("nan") for i in index]
+    return Chart(figure, sentence, _table("true mode", truth, **{"found in runs": counts, "recovery rate": rates}))

@@ -1,110 +1,100 @@
-"""Pictures of a user's own data, in the user's units and column names.
+"""Pictures of a user's own data in the public view, in the user's units and column names.
 
-The builders of the public view take a release, a reading of it and a twin drawn from it: no record can reach them.
-own_curves.py and own_panels.py hold the rest of them; the picture that holds records is in own_records.py.
+The builders take a release in the units of the columns, a reading of it and a twin drawn from it: no record can reach
+them.  The picture that holds records is in own_records.py.
 """
 
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
-from dpgrams_core.figures.style import PRIVATE, PRIVATE_MARK, PRIVATE_SCALE, Chart, plain_layout
-from dpgrams_core.readings import Reading
-from dpgrams_core.surfaces import ReleasedSurface
+from dpgrams_core.figures import style
+from dpgrams_core.figures.style import PRIVATE, PRIVATE_MARK, WHITE, Chart, plain_layout, short, tint
+from dpgrams_core.figures.traces import Places, band, branch_lines, grid_axes, points, released_surface, trails
+from dpgrams_core.model.results import Release
+from dpgrams_core.numerics.scaling import SurfaceInUnits
+from dpgrams_core.own_data.postprocess import Branches, Reading, own_branches
 
 Array = np.ndarray
-BAND = "rgba(227,108,10,0.22)"
-EDGE = "rgba(96,102,112,0.9)"
-# Dark with a light halo: it reads on orange and on the background of both themes.
-LABEL = {"size": 13, "color": "#1B1F24", "shadow": "0 0 2px white, 0 0 3px white, 0 0 4px white"}
+BAND, TWIN = tint(PRIVATE, 0.22), tint(PRIVATE, 0.35)
+BORDER = {"color": tint(style.DARK_GREY, 0.9), "width": 1.5, "dash": "dash"}
 NODES = 90
 HEIGHT = 480
+MOST_TWIN = 700
+HIGH = "height above the noise, σ"
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The user's column names and public box (d, 2): all that is needed to say a result in the user's units.
-
-    >>> Units(("age",), np.array([[0.0, 100.0]])).to_user(np.array([[0.5]]), np.array([[0.0, 1.0]])).tolist()
-    [[50.0]]
-    """
+    """The user's column names and public box (d, 2): what the axes of a picture say."""
 
     columns: tuple[str, ...]
     box: Array
-
-    def to_user(self, points: Array, inner: Array) -> Array:
-        """Points (k, d) of an inner box in the user's units."""
-        share = (np.asarray(points, dtype=float) - inner[:, 0]) / (inner[:, 1] - inner[:, 0])
-        return np.asarray(self.box[:, 0] + share * (self.box[:, 1] - self.box[:, 0]))
 
     def title(self, number: int) -> str:
         """A column's name for an axis; plotly takes some HTML, a name is none."""
         return html.escape(self.columns[number])
 
-
-def reading_table(units: Units, reading: Reading, inner: Array, what: str = "mode") -> pd.DataFrame:
-    """Modes or centres as a table, in the user's units."""
-    table = pd.DataFrame(units.to_user(reading.places, inner), columns=list(units.columns))
-    table.insert(0, what, range(1, len(table) + 1), allow_duplicates=True)
-    if reading.significance is not None:
-        table.insert(len(table.columns), "height above the noise, σ", reading.significance, allow_duplicates=True)
-    if reading.shares is not None:
-        table.insert(len(table.columns), "share of the rows, %", 100 * reading.shares, allow_duplicates=True)
-    return distinct(table)
+    def axis(self, number: int) -> dict[str, Any]:
+        """The settings of an axis over a column's side of the box; two columns have two units, so scales differ."""
+        return {"title": self.title(number), "range": list(self.box[number]), "zeroline": False}
 
 
-def density_curve(units: Units, surface: ReleasedSurface, width: float, reading: Reading, regions: bool) -> Chart:
+def reading_table(units: Units, reading: Reading, what: str = "mode") -> pd.DataFrame:
+    """Modes or centres as a table."""
+    shares = None if reading.shares is None else 100 * reading.shares
+    more = {HIGH: reading.significance, "share of the rows, %": shares}
+    return _numbered(units, what, np.arange(1, len(reading.places) + 1), reading.places, more)
+
+
+def _numbered(units: Units, what: str, numbers: Array, places: Array, more: dict[str, Array | None]) -> pd.DataFrame:
+    """Places with their numbers and further columns; all names differ, also where a user's column is called as ours."""
+    table = pd.DataFrame(places, columns=list(units.columns))
+    table.insert(0, what, numbers, allow_duplicates=True)
+    for name, values in more.items():
+        if values is not None:
+            table.insert(len(table.columns), name, values, allow_duplicates=True)
+    names: list[str] = []
+    for name in table.columns:
+        while name in names:
+            name = f"{name} "
+        names.append(name)
+    return table.set_axis(names, axis=1)
+
+
+def density_curve(units: Units, surface: SurfaceInUnits, width: float, reading: Reading, regions: bool) -> Chart:
     """One column: the released density with two standard deviations of its noise, and the modes or centres on it."""
-    inner, side = surface.box, float(units.box[0, 1] - units.box[0, 0])
-    at = np.linspace(inner[0, 0], inner[0, 1], 301)[:, None]
-    scale = float(inner[0, 1] - inner[0, 0]) / side  # a density in the user's units
-    height = scale * surface.density(at, width)
-    noise = scale * surface.noise_at(at, width) / (surface.n * np.sqrt(2 * np.pi) * surface.bandwidth)
-    x = units.to_user(at, inner)[:, 0]
-    places = units.to_user(reading.places, inner)[:, 0]
+    x = np.linspace(units.box[0, 0], units.box[0, 1], 301)
+    height = surface.density(x[:, None], width)
+    noise = surface.noise_at(x[:, None], width) / (surface.n * np.sqrt(2 * np.pi) * surface.bandwidths[0])
+    places = reading.places[:, 0]
     figure = go.Figure(
         [
-            go.Scatter(
-                x=np.concatenate([x, x[::-1]]),
-                y=np.concatenate([height - 2 * noise, (height + 2 * noise)[::-1]]),
-                fill="toself",
-                fillcolor=BAND,
-                line={"width": 0},
-                hoverinfo="skip",
-                name="± 2 standard deviations of its noise",
-            ),
+            band(x, height - 2 * noise, height + 2 * noise, BAND, "± 2 standard deviations of its noise"),
             go.Scatter(x=x, y=height, mode="lines", line={"color": PRIVATE, "width": 2.5}, name="released density"),
-            go.Scatter(
-                x=places,
-                y=np.interp(places, x, height),
-                mode="markers+text",
-                marker=PRIVATE_MARK,
-                text=_labels(reading),
-                textposition="top center",
-                textfont={"size": 13},
-                name="centres" if regions else "modes",
-            ),
+            _marks((places, np.interp(places, x, height)), reading, regions, textfont={"size": 13}),
         ]
     )
     if regions:
         ordered = np.sort(places)
         for middle in (ordered[1:] + ordered[:-1]) / 2:
-            figure.add_vline(x=float(middle), line={"color": EDGE, "dash": "dash", "width": 1.5})
-    figure.update_xaxes(title=units.title(0), range=list(units.box[0]), zeroline=False)
-    figure.update_yaxes(title="density", rangemode="tozero", zeroline=False)
-    return Chart(
-        plain_layout(figure, HEIGHT), sentence_of(reading, regions, "curve"), reading_table(units, reading, inner)
-    )
+            figure.add_vline(x=float(middle), line=BORDER)
+    plain_layout(figure, HEIGHT, units.axis(0), {"title": "density", "rangemode": "tozero", "zeroline": False})
+    return Chart(figure, sentence_of(reading, regions, "curve"), reading_table(units, reading))
 
 
 def surface_map(
     units: Units,
-    surface: ReleasedSurface,
+    surface: SurfaceInUnits,
     width: float,
     reading: Reading,
     *,
@@ -112,104 +102,60 @@ def surface_map(
     regions: bool = False,
 ) -> Chart:
     """Two columns: the released surface in units of its noise with modes, or with centres and their regions."""
-    inner = surface.box
-    axes = [np.linspace(low, high, NODES) for low, high in inner]
-    heights = surface.grid(axes, width) / surface.noise_grid(axes, width)
-    x, y = (units.to_user(np.column_stack(axes), inner)[:, number] for number in (0, 1))
-    figure = go.Figure(heat(units, x, y, heights))
-    places = units.to_user(reading.places, inner)
+    figure = go.Figure(_heat(units, surface, width))
     if regions and len(reading.places) > 1:
-        for border in _borders(axes, reading.places):
-            figure.add_trace(_border(x, y, border))
+        x, y = grid_axes(units.box, NODES)
+        still = {"showscale": False, "hoverinfo": "skip", "showlegend": False}
+        zero = {"coloring": "none", "start": 0, "end": 0, "size": 1}
+        for border in _borders([x, y], reading.places, surface.bandwidths):
+            figure.add_trace(go.Contour(x=x, y=y, z=border.T.astype(np.float32), contours=zero, line=BORDER, **still))
     if paths is not None:
-        figure.add_trace(path_lines(np.stack([units.to_user(step, inner) for step in paths])))
+        figure.add_trace(_climbs(paths))
+    hover = "(%{x:.4g}, %{y:.4g}) %{text}<extra></extra>"
     figure.add_trace(
-        go.Scatter(
-            x=places[:, 0],
-            y=places[:, 1],
-            mode="markers+text",
-            marker=PRIVATE_MARK,
-            text=_labels(reading),
-            textposition="top center",
-            textfont=LABEL,
-            name="centres" if regions else "modes",
-            showlegend=True,
-            hovertemplate="(%{x:.4g}, %{y:.4g}) %{text}<extra></extra>",
-        )
+        _marks(reading.places.T, reading, regions, textfont=style.LABEL, showlegend=True, hovertemplate=hover)
     )
-    own_axes(figure, units)
-    return Chart(
-        plain_layout(figure, HEIGHT),
-        sentence_of(reading, regions, "surface"),
-        reading_table(units, reading, inner, "cluster" if regions else "mode"),
-    )
+    plain_layout(figure, HEIGHT, units.axis(0), units.axis(1))
+    return Chart(figure, sentence_of(reading, regions, "surface"), reading_table(units, reading, _what(regions)))
 
 
-def heat(units: Units, x: Array, y: Array, heights: Array) -> go.Heatmap:
+def _what(regions: bool) -> str:
+    return "cluster" if regions else "mode"
+
+
+def _marks(at: Places, reading: Reading, regions: bool, **how: Any) -> go.Scatter:
+    """Modes or centres, labelled by their height where it is known and by their number otherwise."""
+    labels = [str(number) for number in range(1, len(reading.places) + 1)]
+    if reading.significance is not None:
+        labels = [f"{value:.1f} σ" for value in reading.significance]
+    x, y = at
+    common = {"mode": "markers+text", "marker": PRIVATE_MARK, "text": labels, "textposition": "top center"}
+    return go.Scatter(x=x, y=y, name="centres" if regions else "modes", **common, **how)
+
+
+def _heat(units: Units, surface: SurfaceInUnits, width: float) -> go.Heatmap:
     """The released surface over the box, in units of its noise."""
-    return go.Heatmap(
-        x=x,
-        y=y,
-        z=heights.T.astype(np.float32),
-        colorscale=PRIVATE_SCALE,
-        zmin=0,
-        zmax=float(max(heights.max(), 1.0)),
-        zsmooth="best",
-        colorbar={"title": {"text": "σ"}, "thickness": 10, "len": 0.8},
-        name="released surface",
-        hovertemplate=f"{units.title(0)} %{{x:.4g}}, {units.title(1)} %{{y:.4g}}: %{{z:.1f}} σ<extra></extra>",
-    )
+    x, y = grid_axes(units.box, NODES)
+    heights = surface.grid_in_noise([x, y], width)
+    where = f"{units.title(0)} %{{x:.4g}}, {units.title(1)} %{{y:.4g}}"
+    return released_surface(x, y, heights, where, "released surface", zmax=float(max(heights.max(), 1.0)))
 
 
-def _borders(axes: list[Array], centres: Array) -> list[Array]:
-    """For each centre a function on the grid that is 0 at the border of its region and positive inside."""
+def _borders(axes: list[Array], centres: Array, scale: Array) -> list[Array]:
+    """For each centre a function on the grid that is 0 at the border of its region and positive inside.
+
+    ``scale`` (d,) is what counts as one in each column: centres were found in columns that share a bandwidth.
+    """
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    distance = np.linalg.norm(grid[:, :, None, :] - centres, axis=-1)
+    distance = np.linalg.norm((grid[:, :, None, :] - centres) / scale, axis=-1)
     return [np.delete(distance, k, axis=2).min(axis=2) - distance[:, :, k] for k in range(len(centres))]
 
 
-def _border(x: Array, y: Array, border: Array) -> go.Contour:
-    return go.Contour(
-        x=x,
-        y=y,
-        z=border.T.astype(np.float32),
-        contours={"coloring": "none", "start": 0, "end": 0, "size": 1},
-        line={"color": EDGE, "width": 1.5, "dash": "dash"},
-        showscale=False,
-        hoverinfo="skip",
-        showlegend=False,
-    )
+def _climbs(path: Array) -> go.Scatter:
+    return trails(path, name="climbs from public starts", width=1.2)
 
 
-def path_lines(path: Array) -> go.Scatter:
-    """All paths (steps, k, 2) as one line with gaps."""
-    gap = np.full((1, *path.shape[1:]), np.nan)
-    joined = np.concatenate([path, gap]).transpose(1, 0, 2).reshape(-1, 2)
-    return go.Scatter(
-        x=joined[:, 0],
-        y=joined[:, 1],
-        mode="lines",
-        line={"color": PRIVATE, "width": 1.2},
-        opacity=0.55,
-        hoverinfo="skip",
-        name="climbs from public starts",
-    )
-
-
-def own_axes(figure: go.Figure, units: Units) -> None:
-    """Axes over the user's box; two columns have two units, so the scales differ."""
-    figure.update_xaxes(title=units.title(0), range=list(units.box[0]), zeroline=False)
-    figure.update_yaxes(title=units.title(1), range=list(units.box[1]), zeroline=False)
-
-
-def _labels(reading: Reading) -> list[str]:
-    if reading.significance is not None:
-        return [f"{value:.1f} σ" for value in reading.significance]
-    return [str(number) for number in range(1, len(reading.places) + 1)]
-
-
-def counted(count: int, what: str) -> str:
-    """A number of things in words."""
+def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}" if count else f"No {what}"
 
 
@@ -217,31 +163,131 @@ def sentence_of(reading: Reading, regions: bool, of: str) -> str:
     """What a picture shows, in words and numbers."""
     count = len(reading.places)
     if regions:
-        shares = "" if reading.shares is None else ", with about " + _listed_shares(reading.shares) + " of the rows"
+        listed = "" if reading.shares is None else ", ".join(f"{100 * share:.0f} %" for share in reading.shares)
+        shares = f", with about {listed} of the rows" if listed else ""
         border = " Dashed: the borders between them." if of != "density" and count > 1 else ""
-        return f"{counted(count, 'cluster centre')} read off the released {of}{shares}.{border}"
+        return f"{_counted(count, 'cluster centre')} read off the released {of}{shares}.{border}"
     if count == 0:
         return f"The released {of}: nothing stands above its noise at this ε and this number of rows."
-    weakest = (
-        "" if reading.significance is None else f"; the weakest stands {reading.significance.min():.1f} σ above it"
-    )
+    least = reading.significance
+    weakest = "" if least is None else f"; the weakest stands {least.min():.1f} σ above it"
     return (
-        f"{counted(count, 'mode')} of the released {of}, in units of its known noise (σ){weakest}. The σ of a mode "
+        f"{_counted(count, 'mode')} of the released {of}, in units of its known noise (σ){weakest}. The σ of a mode "
         "weighs the bump that is its own, so it can differ from the height of everything together."
     )
 
 
-def _listed_shares(shares: Array) -> str:
-    return ", ".join(f"{100 * share:.0f} %" for share in shares)
+def branches_map(units: Units, release: Release, least: float = 0.0, smoothed: Branches | None = None) -> Chart:
+    """A response over a predictor: the released surface, and the branches that stand ``least`` σ above the noise.
+
+    They are those of the release, or with ``smoothed`` those of the same surface at a larger bandwidth.
+    """
+    surface = release.surface
+    assert isinstance(surface, SurfaceInUnits)
+    found = smoothed or own_branches(release)
+    curve, branches, sigma = found.places, found.numbers, found.heights
+    tops = {int(number): float(sigma[branches == number].max()) for number in branches}
+    shown = [number for number, top in sorted(tops.items()) if top >= least or least <= 0]
+    where = "(%{x:.4g}, %{y:.4g}): "
+    lines = branch_lines("branches", curve, branches, sigma, where, lambda _: style.ON_A_SURFACE, shown)
+    figure = go.Figure([_heat(units, surface, found.width), *lines])
+    plain_layout(figure, HEIGHT, units.axis(0), units.axis(1))
+    kept = np.isin(branches, shown)
+    table = _numbered(units, "branch", branches[kept] + 1, curve[kept], {HIGH: sigma[kept]})
+    count = f"{len(shown)} branch{'' if len(shown) == 1 else 'es'} of the response over the predictor"
+    times = found.width / surface.bandwidth
+    further = f", smoothed further to {times:.3g} times its bandwidth" if times > 1 else ""
+    sentence = f"{count} on the released surface{further}, coloured in units of its known noise (σ). "
+    if shown:
+        sentence += f"At their highest they stand {', '.join(f'{tops[number]:.1f}' for number in shown)} σ above it."
+    return Chart(figure, sentence, table)
 
 
-def distinct(table: pd.DataFrame) -> pd.DataFrame:
-    """A table whose column names differ: a user's column may be called as one of ours."""
-    seen: set[str] = set()
-    names = []
-    for name in table.columns:
-        while name in seen:
-            name = f"{name} "
-        seen.add(name)
-        names.append(name)
-    return table.set_axis(names, axis=1)
+def ascent_map(units: Units, release: Release) -> Chart:
+    """One or two columns without a released surface (DP-GRAMS): its noisy paths and the modes they were merged to."""
+    assert release.trajectories is not None
+    path, places = release.trajectories, release.modes
+    up = {"title": "step", "zeroline": False}
+    if len(units.columns) == 1:  # a line has no height: time goes up
+        steps = np.broadcast_to(np.arange(len(path))[:, None, None], path.shape)
+        path = np.concatenate([path, steps], axis=2)
+        places = np.column_stack([places, np.full(len(places), len(path) - 1)])
+    else:
+        up = units.axis(1)
+    x, y = places.T
+    figure = go.Figure([_climbs(path), go.Scatter(x=x, y=y, mode="markers", marker=PRIVATE_MARK, name="modes")])
+    sentence = (
+        f"{_counted(len(release.modes), 'mode')} where {path.shape[1]} noisy climbs end. This method releases no "
+        "surface, so nothing more can be read off it."
+    )
+    table = reading_table(units, Reading(release.modes, release.significance))
+    return Chart(plain_layout(figure, HEIGHT, units.axis(0), up), sentence, table)
+
+
+def pair_panels(units: Units, reading: Reading, twin: Array | None, regions: bool = False) -> Chart:
+    """Three or more columns: modes or centres in every pair of them, over synthetic records drawn from the release."""
+    synthetic = twin[:MOST_TWIN] if twin is not None else np.empty((0, len(units.columns)))
+    numbers = [str(k) for k in range(1, len(reading.places) + 1)]
+    large, letters = {**PRIVATE_MARK, "size": 18}, {"size": 11, "color": WHITE}
+    hover, written = "%{text}: (%{x:.4g}, %{y:.4g})", {"text": numbers, "textfont": letters}
+
+    def pair(i: int, j: int) -> list[go.Scatter]:
+        name, small = "synthetic twin (drawn from the release)", {"size": 3, "color": TWIN}
+        below = points((synthetic[:, i], synthetic[:, j]), name, small)
+        places = reading.places[:, i], reading.places[:, j]
+        return [below, points(places, "centres" if regions else "modes", large, hover, "markers+text", **written)]
+
+    sentence = sentence_of(reading, regions, "density")
+    sentence += " Each panel shows two of the columns; numbers are the rows of the table."
+    return Chart(panels_figure(units, pair), sentence, reading_table(units, reading, _what(regions)))
+
+
+def panels_figure(units: Units, traces_of: Callable[[int, int], list[go.Scatter]]) -> go.Figure:
+    """A panel for each pair of columns; the legend is that of the first."""
+    pairs = list(combinations(range(len(units.columns)), 2))
+    wide = min(3, len(pairs))
+    rows = -(-len(pairs) // wide)
+    figure = make_subplots(rows, wide, horizontal_spacing=0.11, vertical_spacing=0.22 / rows)
+    small = {"title_font": {"size": 12}, "title_standoff": 4, "nticks": 4}
+    for number, pair in enumerate(pairs):
+        suffix = str(number + 1) if number else ""
+        for axis, column in zip("xy", pair, strict=True):
+            figure.layout[f"{axis}axis{suffix}"].update(**units.axis(column), **small)
+        for trace in traces_of(*pair):
+            here = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "showlegend": number == 0}
+            figure.add_trace(trace.update(here | {"legendgroup": trace.name}))
+    return plain_layout(figure, 60 + 250 * rows)
+
+
+def twin_curve(epsilons: list[float], found: list[list[float]], extra: list[list[float]], paid: float) -> Chart:
+    """Share found against ε on a synthetic twin: the mean of some simulated releases at each ε, and each of them."""
+    x = epsilons[: len(found)]
+    means = [100 * float(np.mean(values)) for values in found]
+    each = [(epsilon, 100 * value) for epsilon, values in zip(x, found, strict=True) for value in values]
+    mark = {"size": 7, "color": PRIVATE, "opacity": 0.35}
+    thick = {"color": PRIVATE, "width": 2.5}
+    figure = go.Figure(
+        [
+            go.Scatter(
+                x=[place for place, _ in each],
+                y=[share for _, share in each],
+                mode="markers",
+                marker=mark,
+                name="each simulated release",
+            ),
+            go.Scatter(x=x, y=means, mode="lines+markers", line=thick, name="their mean"),
+        ]
+    )
+    figure.add_vline(x=paid, line=BORDER)
+    ends = [float(np.log10(min(epsilons)) - 0.1), float(np.log10(max(epsilons)) + 0.1)]
+    across = {"type": "log", "title": "ε", "tickvals": epsilons, "range": ends, "zeroline": False}
+    plain_layout(figure, 340, across, {"title": "found again, %", "range": [-4, 106], "zeroline": False})
+    table = pd.DataFrame(
+        {"ε": x, "found again, %": means, "not there, mean": [float(np.mean(values)) for values in extra]}
+    )
+    sentence = (
+        f"Simulated releases of the twin: at ε = {short(x[-1])} {means[-1]:.0f} % of what it was drawn from is found "
+        f"again, at ε = {short(x[0])} {means[0]:.0f} %. The dashed line is the ε that was paid. Free: the twin comes "
+        "from the release, not from the records."
+    )
+    return Chart(figure, sentence, table)

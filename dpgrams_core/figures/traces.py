@@ -1,19 +1,82 @@
-"""The pieces the pictures of modes are made of: grids, marks, paths and the player."""
+"""The pieces the pictures are made of: lines, marks, grids, paths and the player."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from dpgrams_core.density import grid_density
-from dpgrams_core.figures.style import PRIVATE, QUIET
-from dpgrams_core.kernels import get_kernel
-from dpgrams_core.results import Dataset, refuse_private
+from dpgrams_core.figures.style import GREY, HANGING_LEGEND, PRIVATE, PRIVATE_SCALE, QUIET, tint
+from dpgrams_core.model.results import Dataset, refuse_private
+from dpgrams_core.numerics.density import grid_density
+from dpgrams_core.numerics.kernels import get_kernel
 
 Array = np.ndarray
-FAINT = "rgba(128,134,145,0.10)"  # a tint that shows on a light and on a dark page
+Values = Sequence[Any] | Array
+Places = tuple[Values, Values] | Array  # x and y
+
+
+def line(
+    at: Places,
+    name: str,
+    colour: str,
+    hover: str = "",
+    dash: str | None = None,
+    width: float | None = None,
+    **more: Any,
+) -> go.Scatter:
+    """A line through (x, y) under one name; without a text for the pointer it says nothing there."""
+    x, y = at
+    look = {"color": colour, "dash": dash, "width": width}
+    return go.Scatter(x=x, y=y, mode="lines", name=name, line=look, **_told(hover), **more)
+
+
+def points(at: Places, name: str, mark: dict, hover: str = "", mode: str = "markers", **more: Any) -> go.Scatter:
+    """Marks at (x, y) under one name; without a text for the pointer they say nothing there."""
+    x, y = at
+    return go.Scatter(x=x, y=y, mode=mode, name=name, marker=mark, **_told(hover), **more)
+
+
+def _told(hover: str) -> dict[str, str]:
+    return {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
+
+
+def named(texts: Sequence[str], font: dict) -> dict[str, Any]:
+    """A text above every mark, for ``points``."""
+    return {"mode": "markers+text", "text": texts, "textposition": "top center", "textfont": font}
+
+
+def band(x: Values, low: Values, high: Values, fill: str, name: str | None, **more: Any) -> go.Scatter:
+    """What lies between two edges."""
+    edge = {"line": {"width": 0}, "mode": "lines", "fill": "toself", "fillcolor": fill, "hoverinfo": "skip"}
+    return go.Scatter(x=[*x, *x[::-1]], y=[*high, *low[::-1]], name=name, **edge, **more)
+
+
+def branch_lines(
+    name: str,
+    curve: Array,
+    branches: Array,
+    sigma: Array,
+    where: str,
+    look: Callable[[Array], dict[str, Any]],
+    shown: Sequence[int] | None = None,
+) -> list[go.Scatter]:
+    """A line with marks for each branch of a curve (or those ``shown``), which looks as its heights ``sigma`` say."""
+    numbers = np.unique(branches) if shown is None else shown
+    hover = where + "%{customdata:.1f} σ above the noise<extra></extra>"
+    common = {"mode": "lines+markers", "name": name, "legendgroup": name, "hovertemplate": hover}
+    traces = []
+    for number in numbers:
+        mine = branches == number
+        x, y = curve[mine].T
+        listed = bool(number == numbers[0])
+        traces.append(
+            go.Scatter(x=x, y=y, showlegend=listed, customdata=sigma[mine]).update(common | look(sigma[mine]))
+        )
+    return traces
 
 
 @dataclass(frozen=True)
@@ -25,28 +88,26 @@ class DensityGrid:
     z: Array  # (len(x), len(y))
 
 
+def grid_axes(box: Array, nodes: int) -> list[Array]:
+    """So many places along each side of a box."""
+    return [np.linspace(low, high, nodes) for low, high in box]
+
+
 def density_grid(data: Dataset, kernel: str, bandwidth: float, nodes: int = 70) -> DensityGrid:
     """The plain KDE of a two-dimensional data set on nodes x nodes points of its box."""
     refuse_private(data)
-    x, y = (np.linspace(low, high, nodes) for low, high in data.box)
+    x, y = grid_axes(data.box, nodes)
     return DensityGrid(x, y, grid_density(get_kernel(kernel), data.points, [x, y], bandwidth))
-
-
-def true_modes(data: Dataset) -> Array:
-    """The known modes; these pictures are for data that have them."""
-    refuse_private(data)
-    if data.true_modes is None:
-        raise ValueError("this picture needs a data set with known modes")
-    return data.true_modes
 
 
 def contours(grid: DensityGrid, levels: int = 9) -> go.Contour:
     """Contour lines of a plain KDE (not private), in a quiet grey."""
+    top = float(grid.z.max())
     return go.Contour(
         x=grid.x,
         y=grid.y,
         z=grid.z.T.astype(np.float32),
-        contours={"coloring": "lines", "start": 0, "end": float(grid.z.max()), "size": float(grid.z.max()) / levels},
+        contours={"coloring": "lines", "start": 0, "end": top, "size": top / levels},
         colorscale=[[0, QUIET], [1, QUIET]],
         line={"width": 1},
         showscale=False,
@@ -55,85 +116,69 @@ def contours(grid: DensityGrid, levels: int = 9) -> go.Contour:
     )
 
 
-def marks(points: Array, name: str, mark: dict) -> go.Scatter:
-    """Points under one name and one mark."""
-    return go.Scatter(
-        x=points[:, 0],
-        y=points[:, 1],
-        mode="markers",
+def released_surface(
+    x: Array, y: Array, heights: Array, where: str, name: str = "released surface (private)", **more: Any
+) -> go.Heatmap:
+    """A released surface (private) in units of its known noise."""
+    return go.Heatmap(
+        x=x,
+        y=y,
+        z=heights.T.astype(np.float32),
+        colorscale=PRIVATE_SCALE,
+        zmin=0,
+        zsmooth="best",
+        colorbar={"title": {"text": "σ"}, "thickness": 10, "len": 0.8},
         name=name,
-        marker=mark,
-        hovertemplate=name + ": (%{x:.3f}, %{y:.3f})<extra></extra>",
+        hovertemplate=where + ": %{z:.1f} σ<extra></extra>",
+        **more,
     )
 
 
-def trails(path: Array, step: int) -> go.Scatter:
-    """All paths up to a step as one line with gaps."""
-    gap = np.full((1, path.shape[1], 2), np.nan)
-    joined = np.concatenate([path[: step + 1], gap]).transpose(1, 0, 2).reshape(-1, 2)
-    return go.Scatter(
-        x=joined[:, 0],
-        y=joined[:, 1],
-        mode="lines",
-        name="ascent",
-        line={"width": 1.5, "color": PRIVATE},
-        opacity=0.55,
-        hoverinfo="skip",
-    )
+def trails(path: Array, step: int = -1, name: str = "ascent", width: float = 1.5) -> go.Scatter:
+    """All paths (steps, k, 2) up to a step, or to their end, as one line with gaps."""
+    gap = np.full((1, *path.shape[1:]), np.nan)
+    joined = np.concatenate([path[: step + 1 or None], gap]).transpose(1, 0, 2).reshape(-1, 2)
+    return line(joined.T, name, PRIVATE, width=width, opacity=0.55)
 
 
 def walkers(path: Array, step: int) -> go.Scatter:
     """Where every start stands at a step."""
-    return go.Scatter(
-        x=path[step, :, 0],
-        y=path[step, :, 1],
-        mode="markers",
-        name="starts on their way",
-        showlegend=False,
-        marker={"symbol": "circle-open", "size": 9, "color": PRIVATE, "line": {"width": 2}},
-        hovertemplate="start %{pointNumber}: (%{x:.2f}, %{y:.2f})<extra></extra>",
+    mark = {"symbol": "circle-open", "size": 9, "color": PRIVATE, "line": {"width": 2}}
+    return points(
+        path[step].T, "starts on their way", mark, "start %{pointNumber}: (%{x:.2f}, %{y:.2f})", showlegend=False
     )
 
 
-def square_axes(figure: go.Figure, box: Array) -> None:
-    """Axes over the public box with equal scales."""
-    figure.update_xaxes(range=list(box[0]), title="x", constrain="domain", zeroline=False)
-    figure.update_yaxes(range=list(box[1]), title="y", scaleanchor="x", constrain="domain", zeroline=False)
+def play(figure: go.Figure, path: Array, *, first: int, top: int, bottom: int) -> None:
+    """Let trails, walkers and result, which are three traces from ``first`` on, play step by step in the browser.
 
+    The margins are fixed: plotly's own would shift the marks against the ticks meanwhile.
+    """
+    last, changed = len(path) - 1, [first, first + 1, first + 2]
 
-def player(figure: go.Figure, steps: int) -> None:
-    """Play and pause buttons and a step slider, all in the browser."""
+    def frame(step: int) -> go.Frame:
+        data = [trails(path, step), walkers(path, step), go.Scatter(visible=step == last)]
+        return go.Frame(name=str(step), data=data, traces=changed)
+
+    figure.frames = [frame(step) for step in range(len(path))]
     # Without a redraw plotly drops the contours from the first frame on.
     still = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
     moving = {"frame": {"duration": 350, "redraw": True}, "fromcurrent": True, "transition": {"duration": 0}}
-    figure.update_layout(
-        updatemenus=[
-            {
-                "type": "buttons",
-                "showactive": False,
-                "bgcolor": "rgba(128,134,145,0.2)",
-                "direction": "left",
-                "x": 0,
-                "xanchor": "left",
-                "y": -0.14,
-                "yanchor": "top",
-                "pad": {"t": 12, "r": 8},
-                "buttons": [
-                    {"label": "▶ Play", "method": "animate", "args": [None, moving]},
-                    {"label": "❚❚", "method": "animate", "args": [[None], still]},
-                ],
-            }
-        ],
-        sliders=[
-            {
-                "active": steps - 1,
-                "x": 0.36,  # clear of the buttons on a phone
-                "len": 0.64,
-                "y": -0.14,
-                "yanchor": "top",
-                "pad": {"t": 12},
-                "currentvalue": {"prefix": "step ", "xanchor": "right"},
-                "steps": [{"label": str(t), "method": "animate", "args": [[str(t)], still]} for t in range(steps)],
-            }
-        ],
-    )
+    below = {"y": -0.14, "yanchor": "top"}
+    play_or_pause = [
+        {"label": "▶ Play", "method": "animate", "args": [None, moving]},
+        {"label": "❚❚", "method": "animate", "args": [[None], still]},
+    ]
+    look = {"type": "buttons", "showactive": False, "bgcolor": tint(GREY, 0.2), "direction": "left"}
+    buttons = {**look, **below, "x": 0, "xanchor": "left", "pad": {"t": 12, "r": 8}, "buttons": play_or_pause}
+    slider = {
+        **below,
+        "active": last,
+        "x": 0.36,  # clear of the buttons on a phone
+        "len": 0.64,
+        "pad": {"t": 12},
+        "currentvalue": {"prefix": "step ", "xanchor": "right"},
+        "steps": [{"label": str(t), "method": "animate", "args": [[str(t)], still]} for t in range(len(path))],
+    }
+    margin = {"l": 45, "r": 10, "t": top, "b": bottom, "autoexpand": False}
+    figure.update_layout(updatemenus=[buttons], sliders=[slider], margin=margin, legend=HANGING_LEGEND)

@@ -7,8 +7,8 @@ middle of its side.
 
 Why no guarantee suffers.  Both are maps of one value by public numbers, so two data sets that differ in one record
 differ in at most that record afterwards, and in its response alone if they did so before.  What a functional release
-adds for a record has norm at most 1 (functional.py, fourier.py).  So with nothing in its place on one side the sum
-moves by at most 1, and between two records by at most sqrt(2), or 1.437 in a sketch: the price covers both.
+adds for a record has norm at most 1 (functional/modes.py).  So with nothing in its place on one side the sum moves by
+at most 1, and between two records by at most sqrt(2), or 1.437 in a sketch: the price covers both.
 
 Why it is here.  Beyond the door every number is finite and in the box, and the box is within the bounds of
 ``checks.release_box``.  Only so can no record make a sum overflow: that would end a release that was charged, which
@@ -21,19 +21,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpgrams_core.results import Dataset
+from dpgrams_core.model.results import Dataset
 
 
 def at_the_door(data: Dataset, *, fill_missing: bool) -> Dataset:
     """Data as a method may see them at the release door: private, and every value in the box or missing.
 
-    Parameters
-    ----------
-    data : any data; n, the box and all other public facts stay as they are.
-    fill_missing : put missing values in the middle of their side, for methods that need a number for every value.
+    ``fill_missing`` puts missing values in the middle of their side, for methods that need a number for every value.
 
-    Examples
-    --------
     >>> points = [[0.5, np.inf], [np.nan, -1e308]]
     >>> mine = Dataset(name="mine", kind="modes", points=points, box=[(0, 1), (0, 4)], private=True)
     >>> at_the_door(mine, fill_missing=False).points.tolist()

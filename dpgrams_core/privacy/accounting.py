@@ -1,6 +1,7 @@
 """Events to (epsilon, delta): the price that stands on every result.
 
-Exponential draws add up.  Gaussian rounds with a proven sensitivity are priced by accountants.py.
+Exponential draws add up; before Gaussian rounds with a proven sensitivity they are priced together with these, by
+accountants.py.
 The rounds of alg:dpgrams are priced by the paper's own composition (cor:full_dp), backwards through
 eq:sigma-corr: noise scale -> epsilon of one round on the batch (classical Gaussian mechanism) ->
 amplified by sampling without replacement -> advanced composition with delta/2 to spare.
@@ -12,8 +13,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dpgrams_core.errors import SpecError
-from dpgrams_core.privacy.accountants import rounds_epsilon
+from dpgrams_core.model.errors import SpecError
+from dpgrams_core.privacy.accountants import draw_shift, rounds_epsilon
 from dpgrams_core.privacy.calibration import exact_epsilon
 from dpgrams_core.privacy.events import (
     Event,
@@ -65,6 +66,11 @@ def price(events: Iterable[Event], delta: float) -> Price:
     >>> price([ExponentialDraws(count=4, epsilon_each=0.025, sensitivity=0.001)], 1e-6).epsilon
     0.1
     """
+    events = tuple(events)
+    if len(events) == 2:
+        start, rounds = events
+        if isinstance(start, ExponentialDraws) and isinstance(rounds, GaussianRounds):
+            return _started_rounds(start, rounds, delta)
     stages = []
     spent_delta = 0.0
     for event in events:
@@ -82,3 +88,12 @@ def price(events: Iterable[Event], delta: float) -> Price:
         else:
             raise SpecError("event", event, "no accountant here can price it")
     return Price(sum(value for _, value in stages), spent_delta, tuple(stages))
+
+
+def _started_rounds(start: ExponentialDraws, rounds: GaussianRounds, delta: float) -> Price:
+    """Draws and then rounds: one price, and each one's part of it by what it spends in the squared units of shifts."""
+    total = rounds_epsilon(rounds, delta, start)
+    drawn = start.count * draw_shift(start.epsilon_each) ** 2
+    part = drawn / (drawn + rounds.rounds / rounds.multiplier**2) if drawn else 0.0
+    stages = (("start (DAP)", part * total), ("ascent", (1 - part) * total))
+    return Price(total, delta if rounds.rounds else 0.0, stages)

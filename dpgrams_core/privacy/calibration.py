@@ -7,9 +7,9 @@ import math
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from dpgrams_core.checks import between, positive
-from dpgrams_core.errors import SpecError
-from dpgrams_core.kernels import KernelConstants
+from dpgrams_core.model.checks import between, positive
+from dpgrams_core.model.errors import SpecError
+from dpgrams_core.numerics.kernels import KernelConstants
 
 SMALL_HALF = 0.01  # a multiplier above 50, so an epsilon of less than about 0.1
 
@@ -17,30 +17,14 @@ SMALL_HALF = 0.01  # a multiplier above 50, so an epsilon of less than about 0.1
 def published_sensitivity(constants: KernelConstants, h: float, d: int, gradient_clip: float, floor: float) -> float:
     """Delta_{h,corr}(A, p_floor), eq:def-Delta-corr: the joint sensitivity times the batch size.
 
-    The paper's argument: the score is a Lipschitz function of (p_B, grad p_B) with constants
-    A / p_floor^2 and 1 / p_floor, and both of those lie in the RKHS of the correlation kernel with
-    norms sqrt(I_0) h^-d and sqrt(I_1) h^-(d+1).  The Lipschitz bound is pointwise and does not carry
-    over to the RKHS norm, so the joint bound can fail (tests/unit/test_sensitivity.py shows it);
-    results that use it are marked "as published", never "proven".
+    The paper's argument: the score is a Lipschitz function of (p_B, grad p_B) with constants A / p_floor^2 and 1 /
+    p_floor, and both of those lie in the RKHS of the correlation kernel with norms sqrt(I_0) h^-d and sqrt(I_1)
+    h^-(d+1).  The Lipschitz bound is pointwise and does not carry over to the RKHS norm, so the joint bound can fail
+    (tests/unit/methods/test_sensitivity.py shows it); results that use it are marked "as published", never "proven".
     """
-    return (
-        2
-        * math.sqrt(2)
-        * (
-            math.sqrt(constants.i_1) / floor * h ** -(d + 1)
-            + gradient_clip * math.sqrt(constants.i_0) / floor**2 * h**-d
-        )
-    )
-
-
-def pointwise_sensitivity(constants: KernelConstants, h: float, d: int, gradient_clip: float, floor: float) -> float:
-    """S_h(A, p_floor), eq:def-Sh: one start's score moves by at most S_h / n.
-
-    Argument: |clip_A(a)/max(p, f) - clip_A(b)/max(q, f)| <= |a - b|/f + A |p - q|/f^2, since both
-    clipping and flooring are 1-Lipschitz and the clipped gradient is at most A long.  Replacing one
-    record of n moves grad p by at most 2 G_K h^-(d+1)/n and p by at most 2 K_inf h^-d/n.
-    """
-    return 2 * constants.g_k / floor * h ** -(d + 1) + 2 * gradient_clip * constants.k_inf / floor**2 * h**-d
+    gradient = math.sqrt(constants.i_1) / floor * h ** -(d + 1)
+    density = gradient_clip * math.sqrt(constants.i_0) / floor**2 * h**-d
+    return 2 * math.sqrt(2) * (gradient + density)
 
 
 def nominal_sensitivity(clip_multiplier: float, h: float, d: int) -> float:

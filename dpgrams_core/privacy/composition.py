@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpgrams_core.guarantees import FOR_RESPONSES
+from dpgrams_core.model.guarantee import FOR_RESPONSES
+from dpgrams_core.privacy.accountants import draw_shift
 from dpgrams_core.privacy.calibration import exact_epsilon
 from dpgrams_core.privacy.events import (
     Event,
@@ -58,7 +59,6 @@ class Spent:
 
     @property
     def proven(self) -> bool:
-        """Whether its ε has a proof."""
         return self.status.removesuffix(FOR_RESPONSES) == "proven"
 
 
@@ -96,14 +96,13 @@ def compose(charges: Sequence[Spent]) -> Totals:
 
     Basic: ε and δ add up.  Tight, at the same δ: Gaussian releases of multipliers z_i are exactly one release of
     multiplier (sum 1 / z_i^2)^(-1/2), priced by the exact curve at the sum of *their* δ; exponential draws add their
-    ε; whatever else there is (minibatches, claims without a proof) adds as it was charged.  A sequence of these is
-    a basic composition of the three groups, and the smaller of the two totals is given.
+    ε, or count as the Gaussian releases that are no better than they are (accountants.py); whatever else there is
+    (minibatches, claims without a proof) adds as it was charged.  A sequence of these is a basic composition of the
+    groups, and the smallest of the totals is given.
 
     A changed response is one way to change a record, so what protects records protects responses as well.  With a
     release among them that protects responses only, the totals are about responses.
 
-    Examples
-    --------
     >>> from dpgrams_core.privacy.calibration import gaussian_multiplier
     >>> event = GaussianRelease(sensitivity=1.0, noise_scale=gaussian_multiplier(0.5, 1e-6))
     >>> totals = compose([Spent(0.5, 1e-6, "proven", (event,))] * 4)
@@ -112,20 +111,18 @@ def compose(charges: Sequence[Spent]) -> Totals:
     """
     basic = sum((exact_amount(item.epsilon) for item in charges), Fraction(0))
     delta = sum((exact_amount(item.delta) for item in charges), Fraction(0))
-    precision, gaussian_delta, other = 0.0, Fraction(0), Fraction(0)
-    for item in charges:
-        composed = _composed(item)
-        if composed is None:
-            other += exact_amount(item.epsilon)
-        else:
-            precision += composed[0]
-            other += exact_amount(composed[1])
-            gaussian_delta += exact_amount(item.delta)
-    gaussian = exact_epsilon(1 / math.sqrt(precision), float(gaussian_delta)) if precision and gaussian_delta else 0.0
-    tight = float(other) + (math.inf if precision and not gaussian_delta else gaussian)
+    parts = [_composed(item) for item in charges]
+    counted = [part for part in parts if part is not None]
+    pairs = list(zip(charges, parts, strict=True))
+    other = sum((exact_amount(item.epsilon) for item, part in pairs if part is None), Fraction(0))
+    gaussian_delta = float(sum((exact_amount(item.delta) for item, part in pairs if part is not None), Fraction(0)))
+    precision = sum(part[0] for part in counted)
+    pure = sum((exact_amount(part[1]) for part in counted), Fraction(0))
+    apart = float(other + pure) + _gaussian_epsilon(precision, gaussian_delta)
+    together = float(other) + _gaussian_epsilon(precision + sum(part[2] for part in counted), gaussian_delta)
     return Totals(
         basic_epsilon=float(basic),
-        tight_epsilon=min(float(basic), tight),
+        tight_epsilon=min(float(basic), apart, together),
         delta=float(delta),
         releases=len(charges),
         unproven=sum(not item.proven for item in charges),
@@ -133,11 +130,18 @@ def compose(charges: Sequence[Spent]) -> Totals:
     )
 
 
-def _composed(item: Spent) -> tuple[float, float] | None:
-    """(sum of 1 / z^2, pure ε) of a release that is made of proven full-batch parts only; ``None`` otherwise."""
+def _gaussian_epsilon(precision: float, delta: float) -> float:
+    """ε of Gaussian releases whose 1 / z^2 add up to ``precision``."""
+    if not precision:
+        return 0.0
+    return exact_epsilon(1 / math.sqrt(precision), delta) if delta else math.inf
+
+
+def _composed(item: Spent) -> tuple[float, float, float] | None:
+    """(sum of 1 / z^2, pure ε of draws, their 1 / z^2) of a release of proven full-batch parts; ``None`` otherwise."""
     if not item.proven or not item.events:
         return None
-    precision, pure = 0.0, 0.0
+    precision, pure, drawn = 0.0, 0.0, 0.0
     for event in item.events:
         if isinstance(event, GaussianRelease):
             precision += (event.sensitivity / event.noise_scale) ** 2
@@ -145,6 +149,7 @@ def _composed(item: Spent) -> tuple[float, float] | None:
             precision += event.rounds / event.multiplier**2
         elif isinstance(event, ExponentialDraws):
             pure += event.count * event.epsilon_each
+            drawn += event.count * draw_shift(event.epsilon_each) ** 2
         else:
             return None
-    return precision, pure
+    return precision, pure, drawn

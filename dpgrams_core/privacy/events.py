@@ -54,8 +54,6 @@ class GaussianRounds:
     the next one looks).  ``noise_scale`` is the noise in the same unit.  A batch is ``batch_size`` of ``n``
     records without replacement, drawn anew each round; ``batch_size == n`` means all of them.
 
-    Examples
-    --------
     >>> event = GaussianRounds(rounds=7, n=100, batch_size=100, sensitivity=2.0, noise_scale=16.0)
     >>> event.multiplier, event.full_batch
     (8.0, True)
@@ -85,7 +83,6 @@ class GaussianRounds:
 
     @property
     def full_batch(self) -> bool:
-        """Whether every round looks at every record."""
         return self.batch_size == self.n
 
 

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpgrams_core.checks import between, finite
-from dpgrams_core.errors import SpecError
+from dpgrams_core.model.checks import between, finite
+from dpgrams_core.model.errors import SpecError
 
 Array = np.ndarray
 PRIORS = (0.01, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90)
@@ -54,8 +54,6 @@ class Belief:
 def belief(prior: float, epsilon: float, delta: float = 0.0) -> Belief:
     """The bounds on a belief; see the head of this file for the proof.
 
-    Examples
-    --------
     >>> after = belief(0.5, 1.0, 1e-6)
     >>> round(after.least, 3), round(after.most, 3)
     (0.269, 0.731)

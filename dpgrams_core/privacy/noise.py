@@ -8,7 +8,7 @@ No sampler sees what is not a finite number.  OpenDP reads NaN as 0, and no proo
 into NaN would show in the result whatever epsilon is.  So both doors refuse such numbers before they draw.  After a
 charge a refusal that depends on a record tells of it as well.  Hence this is a guard against bugs and no part of any
 guarantee: at the release door every record is in a box of bounded size (methods/door.py), where no sum can overflow,
-and tests/unit/test_extreme_neighbours.py looks for a record that gets here all the same.
+and tests/unit/methods/test_extreme_neighbours.py looks for a record that gets here all the same.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpgrams_core.errors import DataError
-from dpgrams_core.privacy.rounding import LATTICE, running_sum, whitened_axes
+from dpgrams_core.model.errors import DataError
+from dpgrams_core.numerics.rounding import LATTICE, running_sum, whitened_axes
 
 Array = np.ndarray
 
@@ -120,16 +120,11 @@ class SimulationNoise(Noise):
         self._rng = np.random.default_rng(seed)
 
     def gumbel_argmax(self, log_weights: Array) -> int:
-        """One index drawn with probability proportional to exp(log_weights), exactly.
-
-        The index of the largest log-weight plus standard Gumbel noise has this law; no
-        exponential of a large number is taken.
-        """
+        """The largest log-weight plus standard Gumbel noise; no exponential of a large number is taken."""
         _open_places(log_weights)
         return int(np.argmax(log_weights + self._rng.gumbel(size=len(log_weights))))
 
     def independent_gaussian(self, exact: Array, scale: float) -> Array:
-        """``exact`` plus independent N(0, scale^2) on every number of it."""
         refuse_not_finite(exact)
         return exact + scale * self._rng.standard_normal(exact.shape)
 
@@ -143,7 +138,6 @@ class SimulationNoise(Noise):
         return exact + scale * (basis.T @ self._rng.standard_normal(len(basis)))
 
     def batch(self, n: int, size: int) -> Array:
-        """``size`` of ``n`` record numbers, uniformly without replacement."""
         if size == n:
             return np.arange(n)
         return self._rng.choice(n, size=size, replace=False, shuffle=False)
@@ -157,6 +151,36 @@ class SimulationNoise(Noise):
         return int(self._rng.integers(2**31))
 
 
+class RepeatedDraws:
+    """The draws of somebody else's simulation, repeated in the order in which that code made them; no privacy.
+
+    The tables of the paper come from a plain NumPy generator: a choice by weights, a shuffled choice of records and a
+    block of normals.  Other draws with the same laws, as those of :class:`SimulationNoise` are, give other tables.
+    It is no :class:`Noise` and takes a simulation's: a release has none to give (``ReleaseNoise`` keeps no generator).
+    """
+
+    __slots__ = ("_rng",)
+
+    def __init__(self, noise: SimulationNoise) -> None:
+        if not isinstance(noise, SimulationNoise) or noise.door == "release":
+            raise RuntimeError("repeated draws are for simulations; this is a bug, and nothing was drawn")
+        self._rng = np.random.default_rng(noise.seed)
+
+    def weighted(self, places: Array, log_weights: Array) -> int:
+        """One of the places, with probability proportional to exp(log_weights)."""
+        refuse_not_finite(log_weights)
+        weights = np.exp(log_weights - log_weights.max())
+        return int(self._rng.choice(places, p=weights / weights.sum()))
+
+    def batch(self, n: int, size: int) -> Array:
+        """``size`` of ``n`` record numbers without replacement, in the order drawn."""
+        return self._rng.choice(n, size=size, replace=False)
+
+    def normals(self, shape: tuple[int, ...]) -> Array:
+        """A block of independent standard normals."""
+        return self._rng.standard_normal(shape)
+
+
 class ReleaseNoise(Noise):
     """Noise for private data: operating-system entropy, no seed, and no state from which a draw could be read.
 
@@ -164,8 +188,6 @@ class ReleaseNoise(Noise):
     proven; OpenDP takes its bits from a cryptographic generator that the operating system seeds.  What is
     *not* protected is the time that a draw takes, which depends on what is drawn.
 
-    Examples
-    --------
     >>> noise = ReleaseNoise()
     >>> noise, noise.door, len(noise.batch(1000, 10))
     (ReleaseNoise(), 'release', 10)
@@ -182,16 +204,11 @@ class ReleaseNoise(Noise):
         return "ReleaseNoise()"
 
     def gumbel_argmax(self, log_weights: Array) -> int:
-        """One index drawn with probability proportional to exp(log_weights), exactly.
-
-        OpenDP's noisy maximum with Gumbel noise, which in OpenDP goes with the zCDP measure (its pure-DP
+        """OpenDP's noisy maximum with Gumbel noise, which in OpenDP goes with the zCDP measure (its pure-DP
         measure takes exponential noise, another law).  It never forms a Gumbel number: it proposes an index
         uniformly and accepts it with probability exp(weight - largest), by exact rational arithmetic.  So the
         law is that of the exponential mechanism, and the pure guarantee that is priced for it holds.
         A weight of -inf can never win and is taken out first, since OpenDP would read it as a finite number.
-
-        Notes
-        -----
         About N / sum_j exp(weight_j - largest) proposals for N candidates, some tens of microseconds each: a
         millisecond for the usual grid, some ten seconds at worst for 200,000 candidates.
         """
@@ -220,11 +237,7 @@ class ReleaseNoise(Noise):
         by a factor within exp(+-N 450 2^-104), 1e-22 for N = 2,000,000 (assets/proof/2_functional.md).  OpenDP itself
         states the zCDP price (D + r)^2 / (2 scale^2) (Canonne, Kamath & Steinke 2020).  Every call compares that
         with D^2 / (2 scale^2) before it draws, so a change of OpenDP's meaning of ``scale`` ends in an error and not
-        in a release.
-
-        Notes
-        -----
-        About 25 microseconds a number: 0.1 s for a release of 5,000, a minute for 2,000,000.
+        in a release.  About 25 microseconds a number: 0.1 s for a release of 5,000, a minute for 2,000,000.
         """
         refuse_not_finite(exact)
         measurement = gaussian_measurement(exact.size, scale)
@@ -235,9 +248,7 @@ class ReleaseNoise(Noise):
         return self.independent_gaussian(exact, scale)
 
     def batch(self, n: int, size: int) -> Array:
-        """``size`` of ``n`` record numbers, uniformly without replacement.
-
-        The records with the smallest of n independent 64-bit keys.  The keys are exchangeable, so given
+        """The records with the smallest of n independent 64-bit keys.  The keys are exchangeable, so given
         that the last one in and the first one out differ, every subset is equally likely; a tie there
         (one in 10^13 at a million records) is drawn again.
         """

@@ -8,67 +8,47 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitAPIException
 
 from dpgrams_core import Guarantee
-from dpgrams_core.figures import Chart
-from dpgrams_core.recipes import Recipe, ReleaseRecord, spec_json
-from dpgrams_core.reports import RELEASE_ORIGIN, figure_html, simulation_origin, stakeholder_report
-from dpgrams_core.scripts import release_script, simulation_script
-from dpgrams_core.tables import table_csv
+from dpgrams_core.exports.csv import table_csv
+from dpgrams_core.exports.registry import File, Shown, files_of
+from dpgrams_core.exports.report import RELEASE_ORIGIN, figure_html, simulation_origin
+from dpgrams_core.exports.settings import open_settings
+from dpgrams_core.figures.style import Chart
+from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.places import ASSETS
+from dpgrams_core.model.run import Run
+from dpgrams_core.own_data.record import ReleaseRecord
+from pages._ui import state
+from pages._ui.layout import plain
+from pages._ui.server import uploads
 
-# The browser has drawn the picture already, so it saves it too, as it stands on the screen (colours, zoom, camera): on
-# the page's own background, without the buttons of an animation, and in a font that a lone picture finds again.
-_SCRIPT = """
-export default function ({ data, parentElement }) {
-  const save = (format) => {
-    const drawn = document.querySelector(`[class*="st-key-${data.chart}"] .js-plotly-plot`);
-    if (!drawn || !window.Plotly) return;
-    const paper = getComputedStyle(document.querySelector("[data-testid=stApp]")).backgroundColor;
-    const font = { ...drawn.layout.font, family: "Arial, Helvetica, sans-serif" };
-    const legend = { ...drawn.layout.legend, font: { ...drawn.layout.legend?.font, family: font.family } };
-    const layout = { ...drawn.layout, paper_bgcolor: paper, plot_bgcolor: paper, font, legend };
-    Object.assign(layout, { sliders: [], updatemenus: [] });
-    const { width, height } = drawn.getBoundingClientRect();
-    window.Plotly.downloadImage({ data: drawn.data, layout }, { format, width, height, scale: 2, filename: data.name });
-  };
-  for (const button of parentElement.querySelectorAll("button")) button.onclick = () => save(button.dataset.format);
-}
-"""
-_STYLE = """
-div { display: flex; gap: 0.5rem; }
-button { font: inherit; font-size: 0.9rem; color: var(--st-text-color); background: transparent; cursor: pointer;
-  min-height: 2.5rem; padding: 0.25rem 0.75rem; border: 1px solid var(--st-border-color);
-  border-radius: var(--st-button-radius, 0.5rem); }
-button:hover, button:focus-visible { color: var(--st-primary-color); border-color: var(--st-primary-color); }
-"""
 _BUTTONS = (
     '<div><button data-format="png" aria-label="Save the picture as PNG">PNG</button>'
     '<button data-format="svg" aria-label="Save the picture as SVG">SVG</button></div>'
 )
-_saver = st.components.v2.component("dpgrams_save_picture", html=_BUTTONS, css=_STYLE, js=_SCRIPT)
+_css, _js = ((ASSETS / f"components/save_picture.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+_saver = st.components.v2.component("dpgrams_save_picture", html=_BUTTONS, css=_css, js=_js)
+
+Named = tuple[str, Guarantee]  # a method and its guarantee
+# The pages whose settings files can be opened.
+OPENED_BY = ("modes", "regression", "clusters", "tradeoff", "guarantee")
+LARGEST_FILE = uploads.MEGABYTE  # one, as the box says
 
 
-@dataclass(frozen=True)
-class File:
-    """A file to be made when someone asks for it."""
-
-    label: str
-    name: str
-    mime: str
-    build: Callable[[], str | bytes]
-
-
-def download(file: File, key: str, width: str = "content") -> None:
+def download(file: File, key: str, width: Literal["content", "stretch"] = "content") -> None:
     """The button of a file; pressing it reruns nothing."""
-    st.download_button(
-        file.label, file.build, file_name=file.name, mime=file.mime, key=key, on_click="ignore", width=width
-    )
+    how: dict[str, Any] = {"key": key, "on_click": "ignore", "width": width}
+    st.download_button(file.label, file.build, file_name=file.name, mime=file.mime, **how)
 
 
 def table_file(frame: pd.DataFrame, name: str, label: str = "CSV") -> File:
@@ -81,80 +61,52 @@ def chart_files(picture: Chart, key: str, title: str = "") -> None:
     with st.container(horizontal=True, key=f"{key}_files", vertical_alignment="center", gap="small"):
         if len(picture.table.columns):
             download(table_file(picture.table, key), f"{key}_csv")
-        download(
-            File("HTML", f"{key}.html", "text/html", lambda: figure_html(picture, title or key)),
-            f"{key}_html",
-        )
+        page = File("HTML", f"{key}.html", "text/html", lambda: figure_html(picture, title or key))
+        download(page, f"{key}_html")
         _saver(data={"chart": f"{key}_chart", "name": key}, key=f"{key}_images", width="content", height="content")
 
 
 def simulation_files(
-    recipes: Sequence[Recipe],
-    *,
-    question: str,
-    answer: str,
-    charts: Sequence[Chart],
-    guarantees: Sequence[tuple[str, Guarantee]],
-    notes: Sequence[str] = (),
+    runs: Sequence[Run], *, answer: str, charts: Sequence[Chart], guarantees: Sequence[Named], **more: Any
 ) -> None:
-    """What a page of simulations gives away: its settings, the script that repeats it, and a report."""
+    """What a page of simulations gives away: its settings, the script that repeats it, and a report.
 
-    def report() -> str:
-        return stakeholder_report(
-            question=question,
-            answer=plain_text(answer),
-            charts=charts,
-            guarantees=guarantees,
-            origin=simulation_origin([recipe.seed for recipe in recipes]),
-            notes=notes,
-        )
-
-    page_files(
-        [
-            File("Report, one page (HTML)", "report.html", "text/html", report),
-            File("Python script", "simulation.py", "text/x-python", lambda: simulation_script(recipes)),
-            File("Settings (JSON)", "settings.json", "application/json", lambda: spec_json(recipes)),
-        ],
-        "The script and the settings repeat these numbers exactly, seeds included.",
+    ``more`` are the question, the page and the notes of ``Shown``.
+    """
+    shown = Shown(
+        answer=plain_text(answer),
+        charts=lambda: charts,
+        guarantees=lambda: guarantees,
+        origin=simulation_origin([run.seed for run in runs]),
+        runs=runs,
+        link=link_here(),
+        **more,
     )
+    page_files(shown, "The script and the settings repeat these numbers exactly, seeds included.")
 
 
-def release_files(
-    record: ReleaseRecord,
-    *,
-    question: str,
-    answer: str,
-    charts: Sequence[Chart],
-    title: str,
-    ledger: str,
-    notes: Sequence[str] = (),
-) -> None:
+def release_files(record: ReleaseRecord, *, answer: str, charts: Sequence[Chart], title: str, **more: Any) -> None:
     """What a release of private data gives away: released numbers, their price, and no record, seed or diagnostic.
 
-    The charts must show released numbers only.  ``ledger`` is from ``dpgrams_core.reports.ledger_line``.
+    The charts must show released numbers only.  ``more`` are the question, the ledger and the notes of ``Shown``.
     """
-
-    def report() -> str:
-        return stakeholder_report(
-            question=question,
-            answer=plain_text(answer),
-            charts=charts,
-            guarantees=[(title, record.guarantee)],
-            origin=RELEASE_ORIGIN,
-            ledger=ledger,
-            notes=notes,
-        )
-
-    released = pd.DataFrame(record.rows, columns=list(record.columns))
-    page_files(
-        [
-            File("Report, one page (HTML)", "report.html", "text/html", report),
-            File("Python script", "release.py", "text/x-python", lambda: release_script(record)),
-            File("Settings and result (JSON)", "release.json", "application/json", lambda: spec_json(record)),
-            table_file(released, "released", f"Released {record.what} (CSV)"),
-        ],
-        "Released numbers and their price. There is no seed to share, and no record of your data is in any of these.",
+    shown = Shown(
+        answer=plain_text(answer),
+        charts=lambda: charts,
+        guarantees=lambda: [(title, record.guarantee)],
+        origin=RELEASE_ORIGIN,
+        record=record,
+        **more,
     )
+    words = (
+        "Released numbers and their price. There is no seed to share, and no record of your data is in any of these."
+    )
+    page_files(shown, words)
+
+
+def link_here() -> str:
+    """What stands after the ? in the address of the page: its settings that are not the usual ones."""
+    return urlencode(st.query_params.to_dict())
 
 
 def caption_beside(words: str) -> DeltaGenerator:
@@ -164,13 +116,54 @@ def caption_beside(words: str) -> DeltaGenerator:
         return st.container(width="content")
 
 
-def page_files(files: Sequence[File], words: str) -> None:
+def page_files(shown: Shown, words: str) -> None:
     """The page's own exports behind one button."""
     with st.popover("Export", icon=":material/download:", key="page_export"):
         st.caption(words)
-        for file in files:
+        for file in files_of(shown):
             download(file, f"export_{file.name.replace('.', '_')}", "stretch")
         st.caption("Each chart’s picture and table are under the chart.")
+        if shown.page:
+            open_box(shown.page)
+
+
+def open_box(here: str) -> None:
+    """Where a settings file is opened again: its page takes the values of its link, checked one by one."""
+    settings = uploads.settings_or_off()
+    if not settings.uploads:
+        st.caption(f"Settings cannot be opened. {uploads.OFF}")
+        return
+    if problem := st.session_state.pop("_settings_problem", ""):
+        st.error(plain(problem), icon=":material/error:")
+    count = st.session_state.setdefault("_settings_files", 0)  # gives the box for every file a name of its own
+    words = "A settings file (JSON) that was saved here; its page opens with these settings."
+    dropped = uploads.upload_box("Open settings", settings, f"settings_file_{count}", 1, words, type=["json"])
+    if dropped is None:
+        return
+    st.session_state["_settings_files"] += 1
+    try:
+        page, link = uploads.read_and_let_go(dropped, settings, lambda content, *_: read_link(content))
+    except DataError as error:
+        st.session_state["_settings_problem"] = str(error)
+        st.rerun()
+    st.session_state[state.OPENED] = link
+    if page != here:
+        with suppress(StreamlitAPIException):  # a page run on its own, as in a test, has no other page beside it
+            st.switch_page(f"pages/{page}.py")
+    st.rerun()
+
+
+def read_link(content: bytes) -> tuple[str, dict[str, str]]:
+    """The page of a settings file and the values of its link; DataError where it is none of a page with settings."""
+    if len(content) > LARGEST_FILE:  # the browser holds an honest visitor to it; the route takes as much as a table has
+        raise DataError("This file is too large for settings that were saved here.")
+    try:
+        opened = open_settings(content)
+    except SpecError as error:
+        raise DataError(str(error)) from None
+    if opened.page not in OPENED_BY:
+        raise DataError("This file holds no settings of a page; open one that was saved under Export.")
+    return opened.page, dict(parse_qsl(opened.link, keep_blank_values=True))
 
 
 def plain_text(markup: str) -> str:

@@ -1,4 +1,4 @@
-"""What a page remembers: its settings in the session and in the URL, and the last ones that worked.
+"""What a page remembers: its settings in the session and in the URL.
 
 The URL holds plain values under the keys of the controls, and only those that differ from the
 default; each is checked against its control before it is used.
@@ -7,12 +7,12 @@ default; each is checked against its control before it is used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import streamlit as st
 
-Settings = TypeVar("Settings")
 PRESENTER = "presenter"  # on every page
+OPENED = "_opened_link"  # the values of a settings file, until the controls of its page have taken them
 
 
 def start(key: str, default: Any, parse: Callable[[str], Any]) -> None:
@@ -21,12 +21,13 @@ def start(key: str, default: Any, parse: Callable[[str], Any]) -> None:
     ``parse`` returns the value or raises ValueError.
     """
     st.session_state.setdefault("_url_defaults", {})[key] = default
-    if key in st.session_state:
+    opened = None if key == PRESENTER else st.session_state.get(OPENED)
+    if key in st.session_state and opened is None:
         return
-    value = default
-    if key in st.query_params:
+    value, given = default, st.query_params if opened is None else opened
+    if key in given:
         try:
-            value = parse(st.query_params[key])
+            value = parse(given[key])
         except (ValueError, OverflowError):
             st.session_state.setdefault("_url_refused", []).append(key)
     st.session_state[key] = value
@@ -70,28 +71,22 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-def write_url(keys: list[str]) -> None:
-    """Put the current values of these controls into the URL, leaving out defaults and unknown names."""
+def write_url(keys: list[str], leave_others: bool = False) -> None:
+    """Put the values of these controls into the URL, without defaults and, unless others are left, unknown names."""
+    st.session_state.pop(OPENED, None)
     defaults = st.session_state.get("_url_defaults", {})
     wanted = {
         key: text_of(st.session_state[key])
         for key in [*keys, PRESENTER]
         if key in st.session_state and st.session_state[key] != defaults.get(key)
     }
+    if leave_others:
+        wanted = {name: text for name, text in st.query_params.items() if name not in [*keys, PRESENTER]} | wanted
     if dict(st.query_params) != wanted:
         st.query_params.from_dict(wanted)
 
 
-def refused_keys() -> list[str]:
-    """Names in the URL whose values could not be used; told once."""
-    return st.session_state.pop("_url_refused", [])
-
-
-def remember_good(page: str, settings: Any) -> None:
-    """Keep settings that worked, so that a bad value never empties the page."""
-    st.session_state[f"_{page}_last_good"] = settings
-
-
-def last_good(page: str, default: Settings) -> Settings:
-    """The last settings that worked, or a default."""
-    return st.session_state.get(f"_{page}_last_good", default)
+def tell_refused() -> None:
+    """Say, once, which names in the URL had values that could not be used."""
+    if refused := st.session_state.pop("_url_refused", []):
+        st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")

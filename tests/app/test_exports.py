@@ -5,22 +5,22 @@ from __future__ import annotations
 import io
 import json
 import re
-from pathlib import Path
+from dataclasses import replace
+from urllib.parse import parse_qsl
 
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import load_dataset, run, score
-from dpgrams_core.calls import calls_script, sweep_calls
-from dpgrams_core.cells import Cell
-from dpgrams_core.figures import short
-from dpgrams_core.recipes import Recipe, spec_from_json
-from dpgrams_core.scripts import simulation_script
-from dpgrams_core.sweeps import plan_cells
+from dpgrams_core.exports import registry
+from dpgrams_core.exports.script import calls_script, simulation_script
+from dpgrams_core.exports.settings import open_settings, sweep_calls
+from dpgrams_core.figures.style import short
+from dpgrams_core.model.run import Run
+from dpgrams_core.sweeps.run import plan_cells
 from pages._ui import exports
 
-ROOT = Path(__file__).parents[2]
 PAGES = {
     "modes": {"n": "200", "seed": "3", "epsilon": "2", "curve": "off", "runs": "off", "landscape": "off"},
     "regression": {"reg_n": "100", "seed": "3", "curve": "off"},
@@ -33,27 +33,9 @@ OTHERS = {"tradeoff": SMALL, "paper": {"paper_part": "kernels"}}
 
 
 @pytest.fixture
-def opened(monkeypatch):
+def opened(opened_with_files):
     """``opened(page, **query)``: the page, and its files by the key of their button."""
-    files: dict[str, exports.File] = {}
-    button = exports.download
-
-    def listening(file, key, *more):
-        files[key] = file
-        button(file, key, *more)
-
-    monkeypatch.setattr(exports, "download", listening)
-
-    def opening(page: str, **query: str) -> tuple[AppTest, dict[str, exports.File]]:
-        files.clear()
-        app = AppTest.from_file(str(ROOT / "pages" / f"{page}.py"), default_timeout=120)
-        for key, value in {**(PAGES | OTHERS)[page], **query}.items():
-            app.query_params[key] = value
-        app.run()
-        assert not app.exception
-        return app, files
-
-    return opening
+    return lambda page, **query: opened_with_files(page, {**(PAGES | OTHERS)[page], **query})
 
 
 def answer(app: AppTest) -> str:
@@ -79,7 +61,7 @@ def test_a_page_has_a_report_a_script_and_its_settings_and_every_chart_its_files
     for key in charts:
         table = pd.read_csv(io.StringIO(built(files[f"{key}_csv"])))
         assert len(table.columns) >= 1
-    recipes = spec_from_json(built(files["export_settings_json"]))
+    recipes = open_settings(built(files["export_settings_json"])).runs
     assert built(files["export_simulation_py"]) == simulation_script(recipes)
     report = built(files["export_report_html"])
     assert answer(app).split("\n")[0][:60] in exports.plain_text(report.split("</head>")[1])
@@ -89,8 +71,8 @@ def test_a_page_has_a_report_a_script_and_its_settings_and_every_chart_its_files
 
 def test_the_settings_of_the_modes_page_give_the_numbers_of_its_answer(opened):
     app, files = opened("modes", method="functional")
-    first, baseline = spec_from_json(built(files["export_settings_json"]))
-    assert (first.method, first.n, first.seed, dict(first.options)["epsilon"]) == ("functional", 200, 3, 2.0)
+    first, baseline = open_settings(built(files["export_settings_json"])).runs
+    assert (first.method, first.n, first.seed, first.epsilon) == ("functional", 200, 3, 2.0)
     for recipe in (first, baseline):
         assert short(score_of(recipe)["mse_per_true_mode"]) in answer(app)
 
@@ -100,7 +82,7 @@ def test_the_tradeoff_page_gives_a_report_and_the_script_of_its_sweep(opened):
     while not any(item.value.startswith("Complete") for item in app.caption):
         app.run()
     assert not app.exception
-    sources = [call.arguments for call in sweep_calls(lab_grid(seed=4, runs=2))]
+    sources = [arguments for _, arguments in sweep_calls(lab_grid(seed=4, runs=2))]
     assert built(files["export_simulation_py"]) == calls_script(sweep_calls(lab_grid(seed=4, runs=2)))
     listed = json.loads(built(files["export_settings_json"]))["calls"]
     assert [call["methods"] for call in listed] == [dict(arguments)["methods"] for arguments in sources]
@@ -111,7 +93,7 @@ def test_the_tradeoff_page_gives_a_report_and_the_script_of_its_sweep(opened):
     assert {"lab_curve_0_html", "lab_curve_1_html", "lab_curve_csv"} <= set(files)
 
 
-def lab_grid(seed: int, runs: int) -> list[Cell]:
+def lab_grid(seed: int, runs: int) -> list[Run]:
     grid = {"n": [60, 90], "epsilon": [1.0, 5.0], "runs": runs, "seed": seed}
     known = {"n_modes": 4}
     return [  # in the order of the sidebar
@@ -128,14 +110,14 @@ def test_the_paper_page_gives_a_report_and_the_script_that_makes_its_tables_agai
     facts = json.loads(built(files["export_settings_json"]))
     assert facts["command"] == "python -m dpgrams_core reproduce kernels --runs 20"
     report = built(files["export_report_html"])
-    assert "no proof covers" in report
+    assert "its ε is a name" in report
     assert "nominal: not a proof" in report
 
 
 def test_two_methods_are_both_in_the_script_and_both_have_their_guarantee(opened):
-    _, files = opened("modes", compare="tight")
-    recipes = spec_from_json(built(files["export_settings_json"]))
-    assert [dict(recipe.options).get("calibration") for recipe in recipes] == ["experiments", "tight", None]
+    _, files = opened("modes", compare="experiments")
+    recipes = open_settings(built(files["export_settings_json"])).runs
+    assert [dict(recipe.options).get("calibration") for recipe in recipes] == ["tight", "experiments", None]
     report = built(files["export_report_html"])
     assert report.count("Is it safe?") == report.count('<div id="picture-') == 2
     assert "If the claim holds" in report
@@ -144,7 +126,7 @@ def test_two_methods_are_both_in_the_script_and_both_have_their_guarantee(opened
 def test_a_private_curve_that_is_added_brings_its_guarantee(opened):
     _, files = opened("regression", reg_show="private,other")
     assert built(files["export_report_html"]).count("Is it safe?") == 2
-    methods = [recipe.method for recipe in spec_from_json(built(files["export_settings_json"]))]
+    methods = [recipe.method for recipe in open_settings(built(files["export_settings_json"])).runs]
     assert methods == ["functional_regression", "dp_pms", "pms", "lowess"]
 
 
@@ -152,14 +134,33 @@ def test_building_waits_for_the_click(opened, monkeypatch):
     def never(*_, **__):
         raise AssertionError("built while the page was drawn")
 
-    for name in ("figure_html", "stakeholder_report", "simulation_script", "spec_json", "table_csv"):
+    for name in ("figure_html", "table_csv"):
         monkeypatch.setattr(exports, name, never)
+    monkeypatch.setattr(registry, "EXPORTS", [replace(export, build=never) for export in registry.EXPORTS])
     opened("modes")
 
 
-def score_of(recipe: Recipe) -> dict[str, float]:
-    data = load_dataset(recipe.dataset, n=recipe.n, seed=recipe.data_seed)
-    return score(run(recipe.method, data, seed=recipe.seed, **dict(recipe.options)), data)
+def score_of(made: Run) -> dict[str, float]:
+    data = load_dataset(made.dataset, n=made.n, seed=made.data_seed)
+    return score(run(made.method, data, seed=made.seed, **made.settings), data)
+
+
+@pytest.mark.parametrize("name", [*PAGES, "tradeoff"])
+def test_a_settings_file_brings_back_the_page_that_made_it(opened, opened_with_files, name):
+    _, files = opened(name)
+    text = built(files["export_settings_json"])
+    found = open_settings(text)
+    assert found.page == name
+    assert found.runs
+    _, again = opened_with_files(name, dict(parse_qsl(found.link)))
+    assert built(again["export_settings_json"]) == text
+
+
+def test_an_export_is_one_entry(opened, monkeypatch):
+    toy = registry.Export("Toy", "toy.txt", "text/plain", lambda shown: shown.question, lambda shown: shown)
+    monkeypatch.setattr(registry, "EXPORTS", [*registry.EXPORTS, toy])
+    _, files = opened("modes")
+    assert built(files["export_toy_txt"]).endswith("?")
 
 
 def test_an_answer_made_of_html_becomes_text():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
-ROOT = Path(__file__).parents[2]
+from tests.shown import answer_html, html, new_page, widget
+
 SECTIONS = [
     "How sure can someone become?",
     "The best test anyone can build",
@@ -22,25 +21,11 @@ SECTIONS = [
 
 @pytest.fixture
 def page() -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "guarantee.py"), default_timeout=120)
-    app.query_params.update({"n": "500", "measure": "off", "accountants": "off"})
-    return app
-
-
-def slider(app: AppTest, key: str):
-    return next(item for item in app.select_slider if item.key == key)
-
-
-def written(app: AppTest) -> list[str]:
-    return [item.proto.body for item in app.get("html")]
-
-
-def answer(app: AppTest) -> str:
-    return next(text for text in written(app) if 'data-testid="answer"' in text)
+    return new_page("guarantee", n="500", measure="off", accountants="off")
 
 
 def methods(app: AppTest) -> str:
-    return next(text for text in written(app) if 'class="methods"' in text)
+    return next(text for text in html(app) if 'class="methods"' in text)
 
 
 def captions(app: AppTest) -> str:
@@ -51,9 +36,9 @@ def test_it_answers_first_and_has_every_section(page):
     page.run()
     assert not page.exception
     assert page.title[0].value == "Is the guarantee real, and what does it mean?"
-    assert "someone who was <b>50%</b> sure" in answer(page)
-    assert 'at most <b class="private">73%</b> sure' in answer(page)
-    assert "1 in 74,000" in answer(page)
+    assert "someone who was <b>50%</b> sure" in answer_html(page)
+    assert 'at most <b class="private">73%</b> sure' in answer_html(page)
+    assert "1 in 74,000" in answer_html(page)
     assert [item.value for item in page.subheader] == SECTIONS
     text = captions(page)
     assert "Proven for: DP-GRAMS, tight; Functional release." in text
@@ -62,15 +47,15 @@ def test_it_answers_first_and_has_every_section(page):
 
 def test_epsilon_delta_and_the_prior_change_the_answer(page):
     page.run()
-    slider(page, "epsilon").set_value(2.0).run()
-    assert "At ε = 2 " in answer(page)
-    assert "88%" in answer(page)
-    slider(page, "prior").set_value(10).run()
-    assert "was <b>10%</b> sure" in answer(page)
-    assert "45%" in answer(page)
-    before = answer(page)
-    slider(page, "delta").set_value(1e-9).run()
-    assert answer(page) != before
+    widget(page, "select_slider", "epsilon").set_value(2.0).run()
+    assert "At ε = 2 " in answer_html(page)
+    assert "88%" in answer_html(page)
+    widget(page, "select_slider", "prior").set_value(10).run()
+    assert "was <b>10%</b> sure" in answer_html(page)
+    assert "45%" in answer_html(page)
+    before = answer_html(page)
+    widget(page, "select_slider", "delta").set_value(1e-9).run()
+    assert answer_html(page) != before
     assert not page.exception
 
 
@@ -83,12 +68,12 @@ def test_every_method_stands_with_its_status_and_statement(page):
         "as published: proof has a gap",
         "claims ε = 1",
         "Proven: replacing one record",
-        "no privacy",
+        "no guarantee",
         "drowned",
         "not yet",
     ):
         assert words in table
-    slider(page, "m").set_value(100).run()
+    widget(page, "select_slider", "m").set_value(100).run()
     assert "DP-GRAMS, tight (minibatch)" in methods(page)
     assert "DP-GRAMS, tight (all records)" in methods(page)
 
@@ -113,12 +98,12 @@ def test_accountants_that_cannot_price_are_named(page):
 def test_a_bad_value_gives_its_sentence_and_keeps_the_last_rows(page):
     page.run()
     good = methods(page)
-    slider(page, "m").set_value(5_000).run()
+    widget(page, "select_slider", "m").set_value(5_000).run()
     assert not page.exception
     assert page.error[0].value == "batch_size = 5000 is not allowed: it must be between 1 and n = 500."
     assert methods(page) == good
     assert "last settings that worked" in captions(page)
-    slider(page, "m").set_value("auto").run()
+    widget(page, "select_slider", "m").set_value("auto").run()
     assert not page.error
     steps = next(item for item in page.number_input if item.key == "steps")
     steps.set_value(0).run()
@@ -131,7 +116,7 @@ def test_a_bad_link_still_opens(page):
     assert not page.exception
     assert "batch_size = 5000 is not allowed" in page.error[0].value
     assert any("epsilon, prior cannot be used" in item.value for item in page.info)
-    assert "At ε = 1 " in answer(page)
+    assert "At ε = 1 " in answer_html(page)
 
 
 def test_every_control_explains_itself(page):
@@ -152,7 +137,7 @@ def test_large_n_waits_for_a_click(page):
 def test_only_its_own_settings_are_in_the_address(page):
     page.session_state["seed"] = 7  # as the Modes page leaves it
     page.run()
-    slider(page, "clip").set_value(2.0).run()
+    widget(page, "select_slider", "clip").set_value(2.0).run()
     assert dict(page.query_params) == {
         "n": "500",
         "clip": "2",

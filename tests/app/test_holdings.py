@@ -15,20 +15,21 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.testing.v1 import AppTest
 
-from dpgrams_core.datasets import file_access
-from dpgrams_core.datasets.table_reader import read_table
-from dpgrams_core.datasets.upload import read_upload
-from dpgrams_core.errors import DataError
-from dpgrams_core.progress import Stopped
-from dpgrams_core.settings import Settings
-from dpgrams_core.sweeps import plan_cells, run_cell
-from pages._ui import holdings, visitors
-from pages._ui.holdings import Holdings, VisitDoor
-from pages._ui.my_data_state import Own, Request
-from pages._ui.tradeoff_files import OpenedFile, parquet_of, read_results
-from pages._ui.uploads import read_and_let_go
+from dpgrams_core.model.environment import Settings
+from dpgrams_core.model.errors import DataError
+from dpgrams_core.model.progress import Stopped
+from dpgrams_core.own_data.reading import table as table_reader
+from dpgrams_core.own_data.reading.table import read_table
+from dpgrams_core.own_data.table import read_upload
+from dpgrams_core.sweeps.run import plan_cells, run_cell
+from pages._ui.my_data.state import Own, Request
+from pages._ui.server import visitors
+from pages._ui.server.uploads import read_and_let_go
+from pages._ui.server.visitors import Holdings, VisitDoor
+from pages._ui.tradeoff.files import OpenedFile, parquet_of, read_results
+from tests.places import ROOT
+from tests.racing import run_apart
 
-ROOT = Path(__file__).parents[2]
 ROWS = b"age,pay\n" + b"".join(b"%d,%d\n" % (k, 10 * k) for k in range(20, 80))
 SETTINGS = Settings(ledger=Path("unused"), upload_bytes_per_visitor=3_000, upload_bytes_in_all=5_000)
 
@@ -92,7 +93,7 @@ def test_an_upload_is_let_go_once_it_was_read(content, stored):
 
 def arrays_of(own: Own) -> list:
     """Weak references to all numbers of a file."""
-    request = Request(columns=("age",), response=None, box=((0, 100),), kind="modes")
+    request = Request(names=("age",), box=((0, 100),), kind="modes")
     found = [own.table, *own.table.values.values(), own.data(request), own.data(request).points]
     assert own.held_bytes == 60 * 8 * 3
     return [weakref.ref(item) for item in found]
@@ -114,7 +115,7 @@ def test_another_file_frees_the_one_before():
 
 def test_a_results_file_is_let_go_once_it_was_read_and_once_it_is_closed(stored):
     (cell,) = plan_cells("mean_shift", "four_corners", n=[60], epsilon=[1.0], runs=2)
-    app = AppTest.from_function(box).run()
+    app = AppTest.from_function(box, default_timeout=120).run()
     dropped(app, parquet_of([run_cell(cell)]), "mine.parquet")
     assert (stored.added, stored.left) == (["mine.parquet"], [])
     file = app.session_state["_lab_file"]
@@ -131,7 +132,7 @@ def test_a_results_file_is_let_go_once_it_was_read_and_once_it_is_closed(stored)
 
 
 def box():
-    from pages._ui.tradeoff_files import file_box
+    from pages._ui.tradeoff.files import file_box
 
     file_box()
 
@@ -146,7 +147,7 @@ class Held:
 
 def test_room_is_what_neither_the_visitor_nor_all_together_have_taken(monkeypatch):
     file = SimpleNamespace(data=bytes(480), name="n" * 10, type="t" * 10)
-    monkeypatch.setattr(holdings, "stored_files", lambda: {"one": [file, file], "two": [file]})
+    monkeypatch.setattr(visitors, "stored_files", lambda: {"one": [file, file], "two": [file]})
     known, held = Holdings(), Held(1_000)
     assert known.room("one", SETTINGS) == 2_000
     known.keep("one", held)
@@ -186,13 +187,13 @@ def first_message(session: str) -> dict:
 
 
 def test_a_visitor_who_comes_back_in_time_keeps_the_file_and_one_who_does_not_loses_it(monkeypatch):
-    monkeypatch.setattr(holdings, "SECONDS_AWAY", 0.2)
+    monkeypatch.setattr(visitors, "SECONDS_AWAY", 0.2)
     known, closed = Holdings(), []
-    monkeypatch.setattr(holdings, "HOLDINGS", known)
+    monkeypatch.setattr(visitors, "HOLDINGS", known)
     here: set[str] = set()
     server = SimpleNamespace(is_active_session=here.__contains__, close_session=closed.append)
-    monkeypatch.setattr(holdings.runtime, "exists", lambda: True)
-    monkeypatch.setattr(holdings.runtime, "get_instance", lambda: server)
+    monkeypatch.setattr(visitors.runtime, "exists", lambda: True)
+    monkeypatch.setattr(visitors.runtime, "get_instance", lambda: server)
     stays, goes = Held(1), Held(1)
     known.keep("stays", stays)
     known.keep("goes", goes)
@@ -222,7 +223,7 @@ def test_a_visitor_who_comes_back_in_time_keeps_the_file_and_one_who_does_not_lo
         assert closed == ["goes"]
         await back
 
-    asyncio.run(story())
+    run_apart(story())
     for thread in threading.enumerate():
         if thread.name == "forget-a-visitor":
             thread.join(10)
@@ -232,12 +233,12 @@ def test_a_visitor_who_comes_back_in_time_keeps_the_file_and_one_who_does_not_lo
 @pytest.fixture
 def server(monkeypatch):
     """A server that knows who is here, and notes which sessions are closed."""
-    monkeypatch.setattr(holdings, "SECONDS_AWAY", 0.1)
-    monkeypatch.setattr(holdings, "HOLDINGS", Holdings())
+    monkeypatch.setattr(visitors, "SECONDS_AWAY", 0.1)
+    monkeypatch.setattr(visitors, "HOLDINGS", Holdings())
     here, closed = set(), []
     found = SimpleNamespace(here=here, closed=closed, is_active_session=here.__contains__, close_session=closed.append)
-    monkeypatch.setattr(holdings.runtime, "exists", lambda: True)
-    monkeypatch.setattr(holdings.runtime, "get_instance", lambda: found)
+    monkeypatch.setattr(visitors.runtime, "exists", lambda: True)
+    monkeypatch.setattr(visitors.runtime, "get_instance", lambda: found)
     return found
 
 
@@ -273,7 +274,7 @@ def test_a_visitor_who_came_back_without_a_rerun_is_seen_to_come_and_to_go(serve
         assert server.closed == []
         await until(lambda: server.closed)
 
-    asyncio.run(story())
+    run_apart(story())
     assert server.closed == ["mine"]
 
 
@@ -290,7 +291,7 @@ def test_a_visitor_who_is_given_another_session_leaves_that_one(server):
         await visited(VisitDoor(connection), "old", 0.4)
         await until(lambda: len(server.closed) == 2)
 
-    asyncio.run(story())
+    run_apart(story())
     assert server.closed == ["old", "new"]
 
 
@@ -300,7 +301,7 @@ def test_a_connection_that_is_refused_is_nobodys_visit(server):
         await send({"type": "websocket.close"})
 
     door = VisitDoor(connection)
-    asyncio.run(visited(door, "another", 0))
+    run_apart(visited(door, "another", 0))
     assert not door._leaving
 
 
@@ -315,14 +316,14 @@ def test_a_visitor_who_is_here_by_a_connection_that_nobody_saw_is_looked_for_aga
         server.here.discard("mine")
         await until(lambda: server.closed)
 
-    asyncio.run(story())
+    run_apart(story())
     assert server.closed == ["mine"]
 
 
 def test_whoever_waits_for_other_files_is_told_and_not_kept_for_ever(monkeypatch):
-    monkeypatch.setattr(file_access, "LONGEST_WAIT", 0.5)
+    monkeypatch.setattr(table_reader, "LONGEST_WAIT", 0.5)
     told: list[int] = []
-    with file_access.reading(), file_access.reading():
+    with table_reader.reading(), table_reader.reading():
         with pytest.raises(DataError, match="Too many files are being read here"):
             read_upload(ROWS, "", SETTINGS, waiting=lambda: told.append(1))
 
@@ -352,11 +353,11 @@ def test_a_file_is_read_only_as_long_as_its_visitor_is_here(monkeypatch):
 
 
 def test_the_page_tells_a_visitor_to_wait(monkeypatch):
-    monkeypatch.setattr(file_access, "LONGEST_WAIT", 0.5)
+    monkeypatch.setattr(table_reader, "LONGEST_WAIT", 0.5)
     said = []
     monkeypatch.setattr(DeltaGenerator, "info", lambda _, text, **__: said.append(text))
     app = page("my_data")
-    with file_access.reading(), file_access.reading():
+    with table_reader.reading(), table_reader.reading():
         dropped(app, ROWS, "people.csv")
     assert "Files of other visitors are being read; yours is next." in said
     assert "Too many files are being read here" in app.error[0].value
@@ -365,11 +366,11 @@ def test_the_page_tells_a_visitor_to_wait(monkeypatch):
 
 def test_whoever_waits_takes_no_room_from_the_others(monkeypatch):
     """Twenty visitors at once would otherwise be refused for want of room that nobody has taken."""
-    monkeypatch.setattr(file_access, "LONGEST_WAIT", 0.5)
+    monkeypatch.setattr(table_reader, "LONGEST_WAIT", 0.5)
     known, app, seen = Holdings(), page("my_data"), []
-    monkeypatch.setattr("pages._ui.uploads.HOLDINGS", known)
+    monkeypatch.setattr("pages._ui.server.uploads.HOLDINGS", known)
     monkeypatch.setattr(DeltaGenerator, "info", lambda *_, **__: seen.append(known.room("another", SETTINGS)))
-    with file_access.reading(), file_access.reading():
+    with table_reader.reading(), table_reader.reading():
         dropped(app, ROWS, "people.csv")
     assert set(seen) == {3_000}
 

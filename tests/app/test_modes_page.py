@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages._ui.controls import COMPARISONS, NOTHING, ModesSettings
-
-ROOT = Path(__file__).parents[2]
+from dpgrams_core.model.run import Run
+from pages._ui.controls import COMPARISONS, NOTHING, beside
+from tests.places import ROOT
+from tests.shown import (
+    all_text,
+    answer,
+    answer_html,
+    assert_controls_explain_themselves,
+    metrics,
+    new_page,
+    opened,
+    subheaders,
+)
 
 
 @pytest.fixture
 def page() -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "modes.py"), default_timeout=60)
-    app.query_params["n"] = "500"
-    return app
+    """Without its long parts, which the tests of them switch on."""
+    return new_page("modes", n="500", curve="off", runs="off")
 
 
 def slider(app: AppTest, key: str):
@@ -32,23 +40,6 @@ def choice(app: AppTest, key: str):
     return next(item for item in app.sidebar.selectbox if item.key == key)
 
 
-def all_text(app: AppTest) -> str:
-    parts = [*app.markdown, *app.caption, *app.error, *app.warning, *app.info]
-    return "\n".join(item.value for item in parts)
-
-
-def answer(app: AppTest) -> str:
-    return next(item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body)
-
-
-def subheaders(app: AppTest) -> list[str]:
-    return [item.value for item in app.subheader]
-
-
-def metrics(app: AppTest) -> dict[str, str]:
-    return {item.label: item.value for item in app.metric}
-
-
 def test_the_app_opens_on_the_modes_page():
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     app.query_params["n"] = "500"
@@ -58,21 +49,16 @@ def test_the_app_opens_on_the_modes_page():
 
 
 def test_it_runs_and_says_what_it_found(page):
-    page.run()
-    assert not page.exception
+    opened(page, curve="on", runs="on")
     assert set(metrics(page)) == {"Modes found", "Spurious modes", "Paper's MSE, private", "Paper's MSE, mean shift"}
     text = all_text(page)
     assert "Is the guarantee real?" in text
-    assert "not a proof" in text
+    assert ":green-badge[proven]" in text  # what opens first is proven
 
 
 def test_every_control_explains_itself(page):
     page.run()
-    controls = [*page.sidebar.select_slider, *page.sidebar.number_input, *page.sidebar.selectbox]
-    assert len(controls) >= 17
-    for control in controls:
-        assert control.help, f"{control.key} has no help"
-        assert "\n" not in control.help
+    assert_controls_explain_themselves(page, 17)
 
 
 def test_theorem_noise_is_said_to_swamp_the_signal(page):
@@ -104,8 +90,7 @@ FOLDED = [("steps", 12), ("eta", 0.5), ("starts", 12), ("rho", 5.0), ("h_dap", 0
 
 
 def test_every_folded_control_changes_the_page(page):
-    page.query_params["curve"], page.query_params["runs"] = "off", "off"
-    page.run()
+    opened(page, calibration="experiments")
     for key, value in [("modes", 4), ("share", 40)]:
         before = (answer(page), all_text(page))
         slider(page, key).set_value(value).run()
@@ -118,7 +103,6 @@ def test_every_folded_control_changes_the_page(page):
 
 
 def test_choices_of_data_bandwidth_and_kernel(page):
-    page.query_params["curve"], page.query_params["runs"] = "off", "off"
     page.run()
     choice(page, "dataset").set_value("t_mixture").run()
     assert "of 5" in answer(page)
@@ -161,16 +145,14 @@ def test_a_known_count_merges_to_it(page):
 
 
 def test_curves_wait_at_large_n(page):
-    page.query_params["n"] = "50000"
-    page.run()
-    assert not page.exception
+    opened(page, n="50000", curve="on", runs="on")
     assert {button.key for button in page.button} >= {"curve_start", "runs_start"}
 
 
 # The four private methods: what chooses each one in the URL as the first, and as the second.
 FIRST = {
     "functional": {"method": "functional"},
-    "experiments": {},
+    "experiments": {"calibration": "experiments"},
     "theorem": {"calibration": "theorem"},
     "tight": {"calibration": "tight"},
 }
@@ -183,18 +165,10 @@ TITLES = {
 STATUS = {"functional": "proven", "experiments": "nominal", "theorem": "as published", "tight": "proven"}
 
 
-def opened(page: AppTest, **query: str) -> AppTest:
-    for key, value in {"curve": "off", "runs": "off", **query}.items():
-        page.query_params[key] = value
-    page.run()
-    assert not page.exception
-    return page
-
-
 @pytest.mark.parametrize(("first", "second"), [pair for pair in product(FIRST, FIRST) if pair[0] != pair[1]])
 def test_any_two_methods_stand_side_by_side_with_their_own_status(page, first, second):
     opened(page, compare=second, **FIRST[first])
-    lines = answer(page).split("<br>")
+    lines = answer_html(page).split("<br>")
     for line, name in zip(lines, (first, second), strict=False):
         assert TITLES[name] in line
         assert STATUS[name] in line
@@ -217,11 +191,11 @@ def test_without_a_comparison_nothing_is_doubled(page):
 
 
 def test_a_method_beside_itself_is_said_to_be_the_same(page):
-    opened(page, compare="experiments")
+    opened(page, compare="tight")
     assert all_text(page).count("Is the guarantee real?") == 1
     assert any("the method itself" in item.value for item in page.sidebar.caption)
-    choice(page, "calibration").set_value("tight").run()
-    assert subheaders(page)[:2] == ["DP-GRAMS tight", "DP-GRAMS experiments"]
+    choice(page, "calibration").set_value("experiments").run()
+    assert subheaders(page)[:2] == ["DP-GRAMS experiments", "DP-GRAMS tight"]
 
 
 def test_a_comparison_the_link_mangles_is_named(page):
@@ -231,7 +205,7 @@ def test_a_comparison_the_link_mangles_is_named(page):
 
 
 def test_a_second_method_that_cannot_run_is_named_and_the_last_pair_stays(page):
-    opened(page, compare="tight")
+    opened(page, compare="tight", calibration="experiments")
     good = answer(page)
     choice(page, "kernel").set_value("legendre4").run()
     assert not page.exception
@@ -244,7 +218,7 @@ def test_a_second_method_that_cannot_run_is_named_and_the_last_pair_stays(page):
 
 
 def test_a_bad_value_that_both_share_is_told_for_both(page):
-    opened(page, compare="tight")
+    opened(page, compare="tight", calibration="experiments")
     good = answer(page)
     slider(page, "m").set_value(5_000).run()
     assert [item.value.split(":")[0] for item in page.error] == ["DP-GRAMS experiments", "DP-GRAMS tight"]
@@ -253,17 +227,17 @@ def test_a_bad_value_that_both_share_is_told_for_both(page):
 
 
 def test_a_link_whose_second_method_cannot_run_shows_the_first_alone(page):
-    opened(page, compare="tight", kernel="legendre4", dataset="t_mixture")
+    opened(page, compare="tight", calibration="experiments", kernel="legendre4", dataset="t_mixture")
     assert "DP-GRAMS tight: kernel" in page.error[0].value
     assert metrics(page)["Modes found"].endswith("of 5")
 
 
 def test_the_budget_moves_both_and_the_runs_are_drawn_for_both(page):
     opened(page, method="functional", compare="tight", runs="on")
-    before = answer(page).split("<br>")
+    before = answer_html(page).split("<br>")
     assert subheaders(page)[-2:] == ["Functional release", "DP-GRAMS tight"]
     slider(page, "epsilon").set_value(0.5).run()
-    after = answer(page).split("<br>")
+    after = answer_html(page).split("<br>")
     assert before[0] != after[0]
     assert before[1] != after[1]
     assert before[2] == after[2]  # mean shift knows no epsilon
@@ -277,40 +251,33 @@ def test_the_live_curve_draws_both(page):
     assert "so far" not in sentence
 
 
-def settings(method: str, compare: str, **options) -> ModesSettings:
-    return ModesSettings(
-        method=method,
-        dataset="four_corners",
-        n=500,
-        data_seed=3,
-        seed=4,
-        options=tuple(sorted({"epsilon": 0.5, "delta": 1e-5, "n_modes": 4, **options}.items())),
-        compare=compare,
-    )
+def wanted(method: str, **options) -> Run:
+    options = {"delta": 1e-5, "n_modes": 4, **options}
+    place = {"dataset": "four_corners", "n": 500, "data_seed": 3, "seed": 4, "epsilon": 0.5}
+    return Run(method=method, options=tuple(options.items()), **place)
 
 
 @pytest.mark.parametrize("compare", list(COMPARISONS))
 def test_the_second_shares_what_makes_the_comparison_fair(compare):
-    first = settings("dp_grams", compare, calibration="theorem", clip_multiplier=2.0, bandwidth="silverman")
-    second = first.second
+    first = wanted("dp_grams", calibration="theorem", clip_multiplier=2.0, bandwidth="silverman")
+    second = beside(first, compare)
     if compare == "theorem":
         assert second is None
         return
     assert (second.dataset, second.n, second.data_seed, second.seed) == ("four_corners", 500, 3, 4)
     shared = {"epsilon": 0.5, "delta": 1e-5, "n_modes": 4}
     if compare == "functional":
-        assert dict(second.options) == shared  # its own public bandwidth rule, and nothing of the ascent
+        assert second.settings == shared  # its own public bandwidth rule, and nothing of the ascent
     else:
-        assert dict(second.options) == {
+        assert second.settings == {
             **shared,
             "calibration": compare,
             "clip_multiplier": 2.0,
             "bandwidth": "silverman",
         }
-    assert second.second is None
 
 
 def test_beside_the_functional_release_the_ascent_has_its_defaults():
-    second = settings("functional", "tight", bandwidth_scale=2.0).second
-    assert dict(second.options) == {"epsilon": 0.5, "delta": 1e-5, "n_modes": 4, "calibration": "tight"}
-    assert settings("functional", NOTHING).second is None
+    second = beside(wanted("functional", bandwidth_scale=2.0), "tight")
+    assert second.settings == {"epsilon": 0.5, "delta": 1e-5, "n_modes": 4, "calibration": "tight"}
+    assert beside(wanted("functional"), NOTHING) is None

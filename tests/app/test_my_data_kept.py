@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import load_table
-from dpgrams_core.datasets.table_reader import read_table
-from dpgrams_core.privacy.ledger import Ledger
-from dpgrams_core.releasing import open_budget, release
-from pages._ui.my_data_state import Own, Request
+from dpgrams_core.own_data.reading.table import read_table
+from dpgrams_core.own_data.release import open_budget, release
+from dpgrams_core.privacy.ledger.book import Ledger
+from pages._ui.my_data.state import Own, Request
+from tests.places import ROOT
 
-PAGE = Path(__file__).parents[2] / "pages" / "my_data.py"
+PAGE = ROOT / "pages" / "my_data.py"
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def people(rows: int = 100, seed: int = 0) -> bytes:
 def bought(content: bytes, ledger: Ledger, source: str = "upload") -> Own:
     """A file opened and released from as the page does it, without the page."""
     own = opened(content, ledger, source)
-    request = Request(columns=("age",), response=None, box=((0.0, 100.0),), kind="modes")
+    request = Request(names=("age",), box=((0.0, 100.0),), kind="modes")
     own.once(own.ticket, lambda: own.sell("functional", request, ledger, {"epsilon": 0.5}))
     return own
 
@@ -133,7 +133,7 @@ def test_a_file_that_agrees_to_seven_digits_shows_nothing_of_the_other(ledger):
     own.once(own.ticket, lambda: own.buy_bounds("age", ledger, 0.5, 1e-6))
     again = texts(opened_page(first))
     assert "Functional release of age" in again
-    day = own.sales[0].date
+    day = own.sales[0].charge.at[:10]
     assert day in again
     digits = b"age\n" + first.split(b"\n", 1)[1].replace(b"\n", b"0000000001\n")
     for other in (first.replace(b"age", b"years"), digits):

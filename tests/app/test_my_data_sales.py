@@ -12,17 +12,20 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import Dataset
-from dpgrams_core.datasets.table_reader import read_table
-from dpgrams_core.methods import METHODS
-from dpgrams_core.privacy.ledger import Ledger
-from dpgrams_core.releasing import open_budget
-from pages._ui import exports, my_data_budget
-from pages._ui.my_data_budget import QUOTE_ROWS, Plan, offered
-from pages._ui.my_data_state import Own, Request
+from dpgrams_core.methods.registry import METHODS
+from dpgrams_core.own_data.reading.table import read_table
+from dpgrams_core.own_data.release import open_budget
+from dpgrams_core.privacy.ledger.book import Ledger
+from pages._ui import exports
+from pages._ui.my_data import budget as my_data_budget
+from pages._ui.my_data.budget import QUOTE_ROWS, Plan, offered
+from pages._ui.my_data.state import Own, Request
+from tests.places import ROOT
+from tests.shown import all_text, answer, checked
 
-PAGE = Path(__file__).parents[2] / "pages" / "my_data.py"
-AGE = Request(columns=("age",), response=None, box=((0.0, 100.0),), kind="modes")
-BOTH = Request(columns=("age",), response="pay", box=((0.0, 100.0), (0.0, 50.0)), kind="modes")
+PAGE = ROOT / "pages" / "my_data.py"
+AGE = Request(names=("age",), box=((0.0, 100.0),), kind="modes")
+BOTH = Request(names=("age", "pay"), box=((0.0, 100.0), (0.0, 50.0)), kind="regression")
 
 
 @pytest.fixture(autouse=True)
@@ -65,28 +68,12 @@ def shown(own: Own) -> AppTest:
     return checked(app)
 
 
-def checked(app: AppTest) -> AppTest:
-    app.run()
-    assert not app.exception
-    return app
-
-
-def answer(app: AppTest) -> str:
-    body = next(item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body)
-    return re.sub("<[^>]*>", "", body)
-
-
-def texts(app: AppTest) -> str:
-    parts = [*app.markdown, *app.caption, *app.error, *app.warning, *app.info]
-    return "\n".join([*(item.value for item in parts), *(item.proto.text for item in app.get("progress"))])
-
-
 def widget(items, key: str):
     return next(item for item in items if item.key == key)
 
 
 def test_what_is_said_and_reported_is_about_the_release_that_is_shown(place, files):
-    pay = replace(AGE, columns=("pay",), box=((0.0, 50.0),))
+    pay = replace(AGE, names=("pay",), box=((0.0, 50.0),))
     page = shown(bought(place, ("functional", AGE, 0.5), ("functional", pay, 0.25)))
     assert answer(page).startswith("For ε = 0.25 ")
     widget(page.selectbox, "own_which_2").set_value(1)
@@ -96,7 +83,7 @@ def test_what_is_said_and_reported_is_about_the_release_that_is_shown(place, fil
     said = re.search(r'<p class="answer">(.*?)</p>', report).group(1)
     assert said == answer(page)
     assert "in age" in said
-    assert "One row is protected" in texts(page)
+    assert "One row is protected" in all_text(page)
     assert "One row is protected" in report
 
 
@@ -121,20 +108,20 @@ def test_records_of_the_servers_own_files_are_shown_only_where_its_owner_says_so
     page.session_state["own_view"] = "curator"  # what a visitor could send
     checked(page)
     assert ("own_view" in [item.key for item in page.segmented_control]) == offered_here
-    assert ("The 80 records" in texts(page)) == offered_here
-    assert ("DPGRAMS_CURATOR=on" in texts(page)) == (source == "local" and curator is None)
+    assert ("The 80 records" in all_text(page)) == offered_here
+    assert ("DPGRAMS_CURATOR=on" in all_text(page)) == (source == "local" and curator is None)
 
 
 def test_a_lowered_cap_counts_for_a_file_that_is_open_and_a_raised_one_is_said(place, monkeypatch):
     own = bought(place, ("functional", AGE, 0.5), rows=80)
-    assert "keeps the cap" not in texts(shown(own))
+    assert "keeps the cap" not in all_text(shown(own))
     monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "0.4")
     page = shown(own)
-    assert "ε = 0.5 of 0.4 spent, ε = 0 left" in texts(page)
+    assert "ε = 0.5 of 0.4 spent, ε = 0 left" in all_text(page)
     monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "0.75")
-    assert "ε = 0.5 of 0.75 spent, ε = 0.25 left" in texts(checked(page))  # in a session that goes on
+    assert "ε = 0.5 of 0.75 spent, ε = 0.25 left" in all_text(checked(page))  # in a session that goes on
     monkeypatch.setenv("DPGRAMS_CAP_EPSILON", "8")
-    text = texts(checked(page))
+    text = all_text(checked(page))
     assert "ε = 0.5 of 3 spent, ε = 2.5 left" in text
     assert "keeps the cap that it was opened with, ε = 3 and δ = 1e-4." in text
 
@@ -145,7 +132,7 @@ def test_branches_can_be_smoothed_further_for_free(place):
     least.set_value(1.0)
     widget(page.select_slider, "own_smooth").set_value(2.0)
     checked(page)
-    assert "on the released surface, smoothed further to 2 times its bandwidth" in texts(page)
+    assert "on the released surface, smoothed further to 2 times its bandwidth" in all_text(page)
     assert not page.dataframe[0].value.equals(before)
     assert widget(page.slider, "own_least").value == 1.0  # the other control stays where it was put
     assert len(Ledger(place).charges()) == 1
@@ -155,7 +142,7 @@ def test_a_regression_that_nothing_stands_out_of_is_a_page_all_the_same(place):
     own = bought(place, ("functional_regression", BOTH, 0.5), rows=80)
     sale = own.sales[0]
     release, surface = sale.release, sale.release.surface
-    flat = replace(surface, coefficients=np.zeros_like(surface.coefficients))
+    flat = replace(surface, bare=replace(surface.bare, coefficients=np.zeros_like(surface.coefficients)))
     own.sales[0] = replace(sale, release=replace(release, surface=flat, significance=0 * release.significance))
     page = shown(own)
     assert (widget(page.slider, "own_least").min, widget(page.slider, "own_least").max) == (0, 0.5)
@@ -172,8 +159,8 @@ def test_a_release_that_could_not_be_read_is_shown_as_it_was_drawn(method, reque
     assert answer(page).endswith(
         "is drawn and paid for. Something failed while it was read, so there is nothing to say yet."
     )
-    assert "What was drawn." in texts(page)
-    assert "nothing stands above" not in texts(page)
+    assert "What was drawn." in all_text(page)
+    assert "nothing stands above" not in all_text(page)
 
 
 @pytest.mark.parametrize(("method", "rows"), [("functional", 100_000), ("dp_grams", QUOTE_ROWS)])

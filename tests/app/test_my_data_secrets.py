@@ -17,11 +17,12 @@ import streamlit as st
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.testing.v1 import AppTest
 
-from dpgrams_core.datasets.upload import OwnData
-from dpgrams_core.privacy.ledger import Ledger
+from dpgrams_core.own_data.table import OwnData
+from dpgrams_core.privacy.ledger.book import Ledger
+from tests.places import ROOT
 from tests.secret_search import found_in, records_of
 
-PAGE = Path(__file__).parents[2] / "pages" / "my_data.py"
+PAGE = ROOT / "pages" / "my_data.py"
 ROWS = 600
 GROUPS = {"age": (30, 35, 4), "pay": (25e3, 4e4, 4e3), "height": (150, 40, 5), "weight": (50, 40, 5)}
 BOX = {"age": (0, 120), "pay": (0, 130_000), "height": (0, 250), "weight": (0, 150)}

@@ -5,28 +5,46 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dpgrams_core import shipped as module
-from dpgrams_core.bandwidths import BANDWIDTH_RULES
-from dpgrams_core.cells import CellResult
-from dpgrams_core.datasets import datasets_of
-from dpgrams_core.experiments import EXPERIMENTS
-from dpgrams_core.figures import judged, standings
-from dpgrams_core.methods import METHODS
-from dpgrams_core.paper import ONE_RUN, PAPER_TABLES
-from dpgrams_core.shipped import ship, shipped, shipped_file
-from pages._ui import cluster_controls, controls, regression_controls
-from pages._ui.frame import status_words
-from pages._ui.paper_links import ELSEWHERE, curve_link, index
-from pages._ui.paper_words import FRESH_DRAWS, PARTS, PRINTED, SPACE, UNPROVEN, WORDS, experiment_of, part_of
+from dpgrams_core import DATASETS
+from dpgrams_core.datasets.registry import datasets_of
+from dpgrams_core.figures.paper import judged, standings
+from dpgrams_core.methods.dp_grams.spec import CLIPS
+from dpgrams_core.methods.registry import METHODS
+from dpgrams_core.model.settings import CALIBRATIONS, EPSILONS
+from dpgrams_core.numerics.bandwidths import BANDWIDTH_RULES
+from dpgrams_core.studies.paper import shipped as module
+from dpgrams_core.studies.paper.experiments import EXPERIMENTS
+from dpgrams_core.studies.paper.shipped import ship, shipped, shipped_file
+from dpgrams_core.studies.paper.tables import ONE_RUN, PAPER_TABLES
+from dpgrams_core.sweeps.cell import CellResult
+from pages._ui.controls import methods_of
+from pages._ui.layout import status_words
+from pages._ui.paper.words import (
+    DIFFERS,
+    DIFFERS_TITLE,
+    ELSEWHERE,
+    FRESH_DRAWS,
+    NEAR,
+    PARTS,
+    PRINTED,
+    RESTS_ON,
+    SPACE,
+    WORDS,
+    curve_link,
+    experiment_of,
+    index,
+    part_of,
+)
 from pages._ui.state import text_of
+from tests.made import made_result
+from tests.places import ROOT
+from tests.shown import all_text, answer, html, new_page, opened
 
-ROOT = Path(__file__).parents[2]
 STATUS = {"functional": "proven", "tight": "proven", "theorem": "as published"}
 
 
@@ -47,7 +65,7 @@ def made_up(experiment) -> list[CellResult]:
         scores = {name: (level, 1.2 * level) for name in experiment.measures if name != "seconds"}
         status = STATUS.get(column, "nominal") if METHODS[cell.method].private else "none"
         found.append(
-            CellResult(cell=cell, scores=scores, seconds=(0.01, 0.02), status=status, failures=(), numbers=(0, 1))
+            made_result(cell=cell, scores=scores, seconds=(0.01, 0.02), status=status, failures=(), numbers=(0, 1))
         )
     return found
 
@@ -72,30 +90,12 @@ def filled(tables, monkeypatch):
     shipped.cache_clear()
 
 
-def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "paper.py"), default_timeout=120)
-    for key, value in query.items():
-        app.query_params[key] = value
-    app.run()
-    assert not app.exception
-    return app
-
-
-def bodies(app: AppTest) -> list[str]:
-    return [item.proto.body for item in app.get("html")]
-
-
-def answer(app: AppTest) -> str:
-    return re.sub("<[^>]*>", "", next(body for body in bodies(app) if 'data-testid="answer"' in body))
+def paper(**query: str) -> AppTest:
+    return opened(new_page("paper", **query))
 
 
 def printed_table(app: AppTest) -> str:
-    return next(body for body in bodies(app) if '<table class="printed" ' in body)
-
-
-def all_text(app: AppTest) -> str:
-    parts = [*app.markdown, *app.caption, *app.error, *app.info, *app.subheader]
-    return "\n".join(item.value for item in parts)
+    return next(body for body in html(app) if '<table class="printed" ' in body)
 
 
 def test_every_printed_table_and_every_figure_of_ours_has_its_place():
@@ -107,33 +107,49 @@ def test_every_printed_table_and_every_figure_of_ours_has_its_place():
 
 def test_without_finished_tables_the_page_says_how_to_make_them(folder):
     for part, (_, names) in PARTS.items():
-        app = opened(paper_part=part)
+        app = paper(paper_part=part)
         assert "not here yet" in answer(app)
         assert f"No finished table of {names[0]} comes with this version. This command makes it:" in all_text(app)
         runs = EXPERIMENTS[names[0]].runs
         assert app.code[0].value == f"python -m dpgrams_core reproduce {part} --runs {runs} --ship"
-        assert UNPROVEN in all_text(app)
-    assert "research code that differs from the printed algorithm" in UNPROVEN  # not only noise without a proof
+        assert RESTS_ON in all_text(app)
+    assert "authors' public code of May 2026" in RESTS_ON  # whoever speaks of the paper names the version
+
+
+def test_the_words_beside_a_table_speak_of_columns_that_it_has():
+    for name in PRINTED:
+        has = any(column.name == "as_run" for column in EXPERIMENTS[name].columns)
+        assert ("No column here is “as run”" in NEAR[name]) is not has
+    assert any("bivariate t" in text and "independent t" in run for _, text, run, _ in DIFFERS["modes"])
 
 
 def test_the_answer_counts_the_cells_of_every_kind_of_table(filled):
-    app = opened()
+    app = paper()
     assert app.title[0].value == "Do the paper's numbers hold, and with which guarantee?"
-    first, second = answer(app).split(". ")
+    again, none, proven = answer(app).split(". ")
+    assert "0 of 40 cells of the mode tables come out to the digit" in again  # those here are made up
+    assert none == "That computation has no guarantee"
+    functional, tight = proven.split("; the paper’s own algorithm (")
     for name in PRINTED:
         table = judged(EXPERIMENTS[name], shipped(name).results)
         found = {item.column.name: item for item in standings(EXPERIMENTS[name], table)}
-        for column, sentence in (("functional", first), ("experiments", second)):
+        for column, sentence in (("functional", functional), ("tight", tight)):
             assert f"{found[column].ahead} of {found[column].cells} cells of the" in sentence
     kinds = "mode tables and regression tables: proven; clustering tables: proven, given the representation"
-    assert first.startswith(f"The functional release ({kinds}) is at least as good")
-    assert "(nominal: not a proof)" in second
-    totals = next(body for body in bodies(app) if "totals" in body and "<table" in body)
-    assert totals.count("<tr class=") == 4  # one row for each kind of noise
+    assert functional.startswith(f"With one, the functional release ({kinds}) is at least as good")
+    totals = next(body for body in html(app) if "totals" in body and "<table" in body)
+    assert totals.count("<tr class=") == 5  # what was run, again, and one row for each kind of noise
+
+
+def test_what_repeats_to_the_digit_is_counted_and_marked():
+    app = paper()
+    assert "40 of 40 cells of the mode tables come out to the digit" in answer(app)
+    assert printed_table(app).count('equal"') == 20
+    assert any(expander.label == DIFFERS_TITLE for expander in app.expander)
 
 
 def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
-    app = opened()
+    app = paper()
     body = printed_table(app)
     head, rows = body.split("</thead>")
     assert rows.count("<tr") == 20
@@ -153,11 +169,11 @@ def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
 
 
 def test_full_marks_are_clear_leads_where_these_can_be_judged(filled):
-    app = opened(paper_part="regression")
+    app = paper(paper_part="regression")
     table = judged(EXPERIMENTS["regression"], shipped("regression").results)
     here = table[(table["table"] == "regression_sinusoid") & (table["measure"] == "mse")]
     assert len(re.findall("[▲▼]", printed_table(app).split("</thead>")[1])) == here["clear"].astype(bool).sum() > 0
-    totals = next(body for body in bodies(app) if "totals" in body and "<table" in body)
+    totals = next(body for body in html(app) if "totals" in body and "<table" in body)
     assert totals.count("clearly: –") == 4  # of the modes, for each kind of noise
     assert len(re.findall(r"clearly: \d+ of 15<", totals)) == 4  # of the clusters: all but the blobs
     assert "an ARI within 0.01 of the printed one counts" in all_text(app)
@@ -166,17 +182,18 @@ def test_full_marks_are_clear_leads_where_these_can_be_judged(filled):
 def test_every_picture_of_a_run_has_a_link_with_settings_that_its_page_takes():
     known = {
         "dataset": datasets_of("modes"),
-        "method": controls.PRIVATE_METHODS,
-        "n": controls.SIZES,
-        "epsilon": controls.EPSILONS,
+        "method": methods_of("modes"),
+        "n": DATASETS["four_corners"].offered,
+        "calibration": CALIBRATIONS,
+        "epsilon": EPSILONS,
         "bandwidth": BANDWIDTH_RULES,
-        "clip": controls.CLIPS,
+        "clip": CLIPS,
         "reg_dataset": datasets_of("regression"),
-        "reg_method": regression_controls.METHODS_HERE,
-        "reg_n": regression_controls.SIZES,
+        "reg_method": methods_of("regression"),
+        "reg_n": DATASETS["sinusoid"].offered,
         "clu_dataset": datasets_of("clusters"),
-        "clu_method": cluster_controls.METHODS_HERE,
-        "clu_n_blobs": cluster_controls.SIZES["blobs"],
+        "clu_method": methods_of("clusters"),
+        "clu_n_blobs": DATASETS["blobs"].offered,
         "lab_kind": ("modes", "regression", "clusters"),
         **{f"lab_{kind}": datasets_of(kind) for kind in ("modes", "regression", "clusters")},
     }
@@ -197,7 +214,7 @@ def test_every_label_of_the_papers_experiments_is_in_the_index():
 
 
 def test_every_table_and_figure_opens(filled):
-    app = opened()
+    app = paper()
     for name, words in WORDS.items():
         experiment = experiment_of(name)
         app.session_state["paper_part"] = part_of(name)
@@ -217,13 +234,13 @@ def test_every_table_and_figure_opens(filled):
 
 
 def test_a_measure_that_is_not_printed_has_no_ratio(filled):
-    app = opened(paper_score_modes="found")
+    app = paper(paper_score_modes="found")
     assert " ×" not in printed_table(app)
     assert "The paper prints no modes found" in all_text(app)
 
 
 def test_what_is_not_on_one_scale_is_said(filled):
-    app = opened(paper_part="clustering", paper_clustering="clustering_rnaseq", paper_score_clustering="centroid_mse")
+    app = paper(paper_part="clustering", paper_clustering="clustering_rnaseq", paper_score_clustering="centroid_mse")
     assert SPACE in all_text(app)
     assert not re.search("[▲△▼▽]", printed_table(app))  # shown side by side, and nobody is ahead
     app.session_state["paper_score_clustering"] = "ari"
@@ -242,7 +259,7 @@ def test_a_broken_file_is_left_out_with_a_sentence(folder, tables):
     shutil.copy(tables.with_name(f"{tables.name}.json"), folder.with_name(f"{folder.name}.json"))  # the list of them
     path = shipped_file("modes")
     path.write_bytes(path.read_bytes()[:2_000])
-    app = opened()
+    app = paper()
     assert "cells of the mode tables" not in answer(app)
     assert "cells of the regression tables" in answer(app)
     assert app.info[0].value.endswith("This command makes it:")
@@ -251,13 +268,13 @@ def test_a_broken_file_is_left_out_with_a_sentence(folder, tables):
 def test_a_file_without_a_cell_of_its_experiment_is_an_empty_table(folder):
     for name in ("modes", "kernels"):
         ship(name, made_up(EXPERIMENTS["regression"])[:3], command="another", seed=7, date="2026-01-02")
-        app = opened(paper_part=name)
+        app = paper(paper_part=name)
         assert "not here yet" in answer(app)
         assert "The finished runs hold no cell of this" in all_text(app)
 
 
 def test_a_mangled_link_falls_back(filled):
-    app = opened(paper_part="frog", paper_modes="\x00")
+    app = paper(paper_part="frog", paper_modes="\x00")
     assert "The link's values for paper_part, paper_modes cannot be used" in all_text(app)
     assert "**Four corners**" in all_text(app)
 
@@ -266,7 +283,7 @@ def test_the_real_tables_that_come_with_the_project():
     here = [name for name in EXPERIMENTS if shipped_file(name).exists()]
     if not here:
         pytest.skip("no finished table is here yet")
-    app = opened(paper_part=part_of(EXPERIMENTS[here[0]].tables[0].name))
+    app = paper(paper_part=part_of(EXPERIMENTS[here[0]].tables[0].name))
     for name in here:
         if name in PRINTED:
             table = judged(EXPERIMENTS[name], shipped(name).results)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from streamlit.testing.v1 import AppTest
 
-APP = Path(__file__).parents[2] / "app.py"
+from tests.places import ROOT
+
+APP = ROOT / "app.py"
 
 
 def larger_letters(app: AppTest) -> bool:

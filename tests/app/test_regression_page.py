@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages._ui.regression_controls import METHODS_HERE, RegressionSettings
+from dpgrams_core.methods.dp_pms.spec import INIT_FRACTION
+from dpgrams_core.model.run import Run
+from pages._ui.controls import methods_of, other_regression
+from tests.shown import (
+    all_text,
+    answer,
+    assert_a_bad_batch_size_keeps_the_last_numbers,
+    assert_controls_explain_themselves,
+    assert_shared_keys_agree,
+    metrics,
+    new_page,
+    opened,
+    subheaders,
+    widget,
+)
 
-ROOT = Path(__file__).parents[2]
 STATUS = {"experiments": "nominal: not a proof", "theorem": "as published: proof has a gap", "tight": "proven"}
 
 
 @pytest.fixture
 def page() -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "regression.py"), default_timeout=60)
-    app.query_params["reg_n"] = "200"
-    app.query_params["curve"] = "off"
-    return app
-
-
-def opened(page: AppTest, **query: str) -> AppTest:
-    for key, value in query.items():
-        page.query_params[key] = value
-    page.run()
-    assert not page.exception
-    return page
-
-
-def widget(app: AppTest, kind: str, key: str):
-    return next(item for item in app.get(kind) if item.key == key)
-
-
-def all_text(app: AppTest) -> str:
-    parts = [*app.markdown, *app.caption, *app.error, *app.warning, *app.info]
-    return "\n".join(item.value for item in parts)
-
-
-def answer(app: AppTest) -> str:
-    return next(item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body)
-
-
-def metrics(app: AppTest) -> dict[str, str]:
-    return {item.label: item.value for item in app.metric}
-
-
-def subheaders(app: AppTest) -> list[str]:
-    return [item.value for item in app.subheader]
+    return new_page("regression", reg_n="200", curve="off")
 
 
 def test_it_runs_and_says_what_it_found(page):
@@ -84,23 +63,13 @@ def test_the_functional_release_on_the_other_data_set(page):
 
 def test_every_control_explains_itself(page):
     opened(page, reg_method="dp_pms")
-    kinds = [*page.sidebar.select_slider, *page.sidebar.number_input, *page.sidebar.selectbox]
-    assert len(kinds) >= 17
-    for control in [*kinds, widget(page, "select_slider", "reg_x")]:
-        assert control.help, f"{control.key} has no help"
-        assert "\n" not in control.help
+    assert_controls_explain_themselves(page, 17)
+    assert widget(page, "select_slider", "reg_x").help
 
 
 def test_a_bad_value_gives_its_sentence_and_keeps_the_last_numbers(page):
     opened(page, reg_method="dp_pms")
-    good = metrics(page), answer(page)
-    widget(page, "select_slider", "m").set_value(5_000).run()
-    assert not page.exception
-    assert "batch_size = 5000 is not allowed: it must be between 1 and n = 200." in page.error[0].value
-    assert "Below is the last picture that worked." in all_text(page)
-    assert (metrics(page), answer(page)) == good
-    widget(page, "select_slider", "m").set_value("auto").run()
-    assert not page.error
+    good = assert_a_bad_batch_size_keeps_the_last_numbers(page, 200)
     for key, value, words in (
         ("steps", 0, "n_steps = 0"),
         ("reg_eta", -1.0, "step_size = -1"),
@@ -111,7 +80,7 @@ def test_a_bad_value_gives_its_sentence_and_keeps_the_last_numbers(page):
         box = widget(page, "number_input", key)
         box.set_value(value).run()
         assert words in page.error[0].value
-        assert answer(page) == good[1]
+        assert answer(page) == good
         widget(page, "number_input", key).set_value(None).run()
         assert not page.error
 
@@ -142,7 +111,7 @@ def test_curves_are_shown_together_or_one_by_one(page):
     assert "LOWESS" not in sentence
     pills.set_value(["private", "other", "lowess"]).run()
     sentence = next(item.value for item in page.caption if "Share of the true branches" in item.value)
-    for words in ("Functional release", "DP-PMS experiments", "LOWESS"):
+    for words in ("Functional release", "DP-PMS tight", "LOWESS"):
         assert words in sentence
     assert page.query_params["reg_show"] == "private,other,lowess"
 
@@ -189,27 +158,18 @@ def test_new_noise_keeps_the_data(page):
 
 
 def test_the_other_method_shares_what_makes_the_comparison_fair():
-    options = (("bandwidth_scale", 2.0), ("calibration", "tight"), ("delta", 1e-6), ("epsilon", 0.5))
-    first = RegressionSettings(method="dp_pms", dataset="sinusoid", n=99, data_seed=3, seed=4, options=options)
-    other = first.other
+    options = (("bandwidth_scale", 2.0), ("calibration", "tight"), ("delta", 1e-6))
+    first = Run(method="dp_pms", dataset="sinusoid", n=99, data_seed=3, seed=4, epsilon=0.5, options=options)
+    other = other_regression(first)
     assert other.method == "functional_regression"
-    assert dict(other.options) == {"delta": 1e-6, "epsilon": 0.5}
+    assert other.settings == {"delta": 1e-6, "epsilon": 0.5}
     assert (other.n, other.data_seed, other.seed) == (99, 3, 4)
-    assert {other.method, other.other.method} == set(METHODS_HERE)
+    assert {other.method, other_regression(other).method} == set(methods_of("regression"))
 
 
 def test_keys_shared_with_the_modes_page_hold_the_same_values(page):
-    # app.py hands values over between pages: a shared key with other values or another default would break there.
-    modes = AppTest.from_file(str(ROOT / "pages" / "modes.py"), default_timeout=60)
-    for key in ("curve", "runs"):
-        modes.query_params[key] = "off"
-    modes.query_params["n"] = "200"
-    modes.run()
+    modes = opened(new_page("modes", n="200", runs="off", curve="off"))
     opened(page, reg_method="dp_pms")
-    there = {item.key: item for item in [*modes.sidebar.select_slider, *modes.sidebar.selectbox]}
-    here = {item.key: item for item in [*page.sidebar.select_slider, *page.sidebar.selectbox]}
-    shared = there.keys() & here.keys()
-    assert {"epsilon", "h_scale", "m", "share", "calibration"} <= shared
-    for key in shared:
-        assert there[key].options == here[key].options, key
-        assert there[key].value == here[key].value, key
+    assert_shared_keys_agree(page, modes, "epsilon", "h_scale", "m", "calibration")
+    assert widget(page, "select_slider", "reg_share").value == "auto"
+    assert INIT_FRACTION == 0.2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import math
 import re
@@ -22,9 +21,10 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import InvalidStatus
 
-from dpgrams_core.privacy.ledger import Ledger
-from pages._ui import server as doors
-from pages._ui.tradeoff_grids import ARMS
+from dpgrams_core.privacy.ledger.book import Ledger
+from pages._ui.server import app as doors
+from pages._ui.tradeoff.settings import ARMS
+from tests.racing import run_apart
 from tests.served import ROOT, Visitor, running_server
 
 ROUTES = ("/", "/modes", "/_stcore/health", "/_stcore/host-config", "/media/x.png", "/favicon.png", "/static/x.js")
@@ -46,7 +46,7 @@ OTHER_FRAME = {"DPGRAMS_FRAME_ANCESTORS": "https://school.example"}
 TINY_APP = """
 import secrets
 import streamlit as st
-from pages._ui import server
+from pages._ui.server import app as server
 
 @st.cache_data
 def born_data(): return secrets.token_hex(8)
@@ -324,7 +324,7 @@ def reaches(kind, *headers):
         told.append(message)
 
     scope = {"type": kind, "headers": [(name.encode(), value.encode()) for name, value in headers]}
-    asyncio.run(doors.KnownHosts(app)(scope, None, send))
+    run_apart(doors.KnownHosts(app)(scope, None, send))
     assert bool(reached) != bool(told)  # a refusal is an answer
     return bool(reached)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dpgrams_core.datasets import DATASETS, PICKED_CLIPS, datasets_of
-from dpgrams_core.representations import FITTED_CAVEAT, REFIT_TIMES
+from dpgrams_core.datasets.registry import DATASETS, datasets_of
+from dpgrams_core.model.representation import FITTED_CAVEAT, REFIT_TIMES
 from pages._ui import exports
 
-ROOT = Path(__file__).parents[2]
+PICKED_CLIPS = {name: dict(info.picked)["clip_multiplier"] for name, info in DATASETS.items() if info.picked}
+
 GIVEN = "proven, given the representation"
 ALONE = re.compile(r"(?<!not )\bproven\b(?!, given the representation)", re.IGNORECASE)
 SMALL = {"blobs": "100", "iris": "100", "digits": "200", "mnist": "500"}
@@ -21,30 +21,6 @@ SHOWN = [
     *((dataset, method) for dataset in SMALL for method in (RELEASE, TIGHT)),
     *(("blobs", {**TIGHT, "calibration": name}) for name in ("theorem", "experiments")),
 ]
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    """``opened(page, query)``: the page, and its files by the key of their button."""
-    files: dict[str, exports.File] = {}
-    button = exports.download
-
-    def listening(file, key, *more):
-        files[key] = file
-        button(file, key, *more)
-
-    monkeypatch.setattr(exports, "download", listening)
-
-    def opening(page: str, query: dict[str, str]) -> tuple[AppTest, dict[str, exports.File]]:
-        files.clear()
-        app = AppTest.from_file(str(ROOT / "pages" / f"{page}.py"), default_timeout=120)
-        for key, value in query.items():
-            app.query_params[key] = value
-        app.run()
-        assert not app.exception
-        return app, files
-
-    return opening
 
 
 def everything(app: AppTest) -> str:
@@ -71,9 +47,9 @@ def test_every_fitted_data_set_but_one_that_does_not_come_with_us_is_tried():
 @pytest.mark.parametrize(
     ("dataset", "method"), SHOWN, ids=lambda part: part if isinstance(part, str) else "-".join(part.values())
 )
-def test_the_clusters_page_and_its_files_never_say_proven_alone(opened, dataset, method):
+def test_the_clusters_page_and_its_files_never_say_proven_alone(opened_with_files, dataset, method):
     query = {"clu_dataset": dataset, f"clu_n_{dataset}": SMALL[dataset], "curve": "off", **method}
-    app, files = opened("clusters", query)
+    app, files = opened_with_files("clusters", query)
     shown = everything(app)
     assert alone(shown) == []
     assert str(REFIT_TIMES) in shown  # the reason
@@ -87,10 +63,10 @@ def test_the_clusters_page_and_its_files_never_say_proven_alone(opened, dataset,
         assert alone(built(file)) == [], key
 
 
-def test_a_clip_multiplier_picked_on_the_records_is_nominal_on_the_page(opened):
+def test_a_clip_multiplier_picked_on_the_records_is_nominal_on_the_page(opened_with_files):
     query = {"clu_dataset": "digits", "clu_n_digits": "200", "curve": "off", "clu_method": "dp_grams_c"}
     query |= {"calibration": "tight", "clip": f"{PICKED_CLIPS['digits']:g}"}
-    app, files = opened("clusters", query)
+    app, files = opened_with_files("clusters", query)
     card = [item.value for item in app.main.markdown]
     assert any("nominal: not a proof" in text for text in card)
     assert not any(GIVEN in text for text in card)
@@ -100,23 +76,24 @@ def test_a_clip_multiplier_picked_on_the_records_is_nominal_on_the_page(opened):
     assert GIVEN.capitalize() not in report
 
 
-def test_where_nothing_was_fitted_it_still_says_proven(opened):
+def test_where_nothing_was_fitted_it_still_says_proven(opened_with_files):
     quick = {"n": "200", "curve": "off", "runs": "off", "landscape": "off"}
-    app, files = opened("modes", {**quick, "method": "functional"})
+    app, files = opened_with_files("modes", {**quick, "method": "functional"})
     assert any("proven" in item.value and "badge" in item.value for item in app.markdown)
     assert GIVEN not in everything(app)
     assert "<b>Proven. " in built(files["export_report_html"])
 
 
-def test_the_clustering_tables_of_the_paper_page(opened):
+def test_the_clustering_tables_of_the_paper_page(opened_with_files):
     for name in ("blobs", "digits", "mnist"):
-        app, files = opened("paper", {"paper_part": "clustering", "paper_clustering": f"clustering_{name}"})
+        app, files = opened_with_files("paper", {"paper_part": "clustering", "paper_clustering": f"clustering_{name}"})
         bodies = [item.proto.body for item in app.get("html") if 'class="printed"' in item.proto.body]
         (head,) = (body.split("</thead>")[0] for body in bodies)
         assert alone(head) == []
         assert f'Functional release <span class="status blue">{GIVEN}' in head
-        tight = head.split("DP-GRAMS-C tight")[1].split("</th>")[0]
-        assert ("nominal: not a proof" if name in PICKED_CLIPS else GIVEN) in tight
+        tight, theorem = (head.split(f"DP-GRAMS-C {way}")[1].split("</th>")[0] for way in ("tight", "theorem"))
+        assert GIVEN in tight  # without the picked clips, which the theorem's noise was run with
+        assert ("nominal: not a proof" in theorem) == (name in PICKED_CLIPS)
         report = built(files["export_report_html"])
         assert f"functional: {GIVEN}." in report
         assert alone(built(files["paper_ratio_csv"])) == []

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +14,19 @@ import pytest
 from pyarrow import parquet
 from streamlit.testing.v1 import AppTest
 
-from dpgrams_core import load_dataset, run, sweep_store
-from dpgrams_core.datasets import guarded, parquet_child
-from dpgrams_core.datasets.released_twins import released_twin
-from dpgrams_core.errors import DataError
-from dpgrams_core.figures import LabLayout, cell_title, costs, lab_panel, panels_of
-from dpgrams_core.progress import Stopped, stoppable
-from dpgrams_core.sweeps import plan_cells, run_cell
-from pages._ui.tradeoff_curve import from_file
-from pages._ui.tradeoff_files import LIMITS, OpenedFile, of_dataset, parquet_of, read_results
-from pages._ui.tradeoff_grids import ARMS, LabSettings, lab_cells
-
-ROOT = Path(__file__).parents[2]
+from dpgrams_core import load_dataset, run
+from dpgrams_core.figures.curve import cell_title
+from dpgrams_core.figures.tradeoff import LabLayout, costs, lab_panel, panels_of
+from dpgrams_core.model.errors import DataError
+from dpgrams_core.model.progress import Stopped, stoppable
+from dpgrams_core.own_data.reading import guarded, parquet_child
+from dpgrams_core.own_data.twin import released_twin
+from dpgrams_core.sweeps import store as sweep_store
+from dpgrams_core.sweeps.run import plan_cells, run_cell
+from pages._ui.tradeoff.files import LIMITS, OpenedFile, of_dataset, parquet_of, read_results
+from pages._ui.tradeoff.parts import from_file
+from pages._ui.tradeoff.settings import ARMS, LabSettings, lab_cells
+from tests.places import ROOT
 
 
 def opened(content: bytes, name: str, dataset: str):
@@ -60,7 +60,7 @@ def test_a_results_file_with_several_settings_of_a_method_has_a_line_for_each(mo
     for cost in costs(found, list(found), "mse", 60, 1.0):
         assert cost.plain_title.endswith(cost.title[-6:])
     assert opened(parquet_of(list(found.values())), "mine.parquet", "four_corners") == found
-    monkeypatch.setattr("pages._ui.tradeoff_files.MOST_LINES", 5)
+    monkeypatch.setattr("pages._ui.tradeoff.files.MOST_LINES", 5)
     with pytest.raises(DataError, match="holds 6 methods and settings of methods"):
         opened(content, "mine.parquet", "four_corners")
 
@@ -80,7 +80,7 @@ def test_a_results_file_comes_back_as_it_was_and_another_version_is_refused(monk
     varied = plan_cells("dp_grams", "four_corners", n=[60], epsilon=[1.0], runs=1, vary=("clip_multiplier", [1, 2]))
     with pytest.raises(DataError, match="holds no sweep over n and ε"):
         opened(parquet_of([run_cell(cell) for cell in varied]), "x.parquet", "four_corners")
-    monkeypatch.setattr("pages._ui.tradeoff_files.LIMITS", replace(LIMITS, max_rows=3))
+    monkeypatch.setattr("pages._ui.tradeoff.files.LIMITS", replace(LIMITS, max_rows=3))
     with pytest.raises(DataError, match="holds 4 runs, and the page shows at most 3"):
         opened(content, "x.parquet", "four_corners")
     monkeypatch.undo()
@@ -103,7 +103,7 @@ def test_a_results_file_of_a_twin_is_shown_to_its_owner(monkeypatch):
     assert found.scores == result.scores
     assert found.cell.dataset is name
     said = []
-    monkeypatch.setattr("pages._ui.frame.problem", lambda error: said.append(str(error)))
+    monkeypatch.setattr("pages._ui.layout.problem", lambda error: said.append(str(error)))
     assert from_file(file, lab_of("blobs")) is None
     assert said == ["mine.parquet is about other data: choose that data set to see it."]  # and not whose
 
@@ -122,7 +122,7 @@ def peaks_of(path, bound: int) -> tuple[int, int]:
 import resource
 from pathlib import Path
 from dpgrams_core import DataError
-from pages._ui.tradeoff_files import read_results
+from pages._ui.tradeoff.files import read_results
 resource.setrlimit(resource.RLIMIT_AS, ({bound}, {bound}))
 content = Path({str(path)!r}).read_bytes()
 try:
@@ -249,7 +249,7 @@ def test_a_results_file_with_more_than_the_page_shows(good, monkeypatch):
     many = [replace(results[0], cell=replace(results[0].cell, n=n)) for n in range(1, 103)]
     with pytest.raises(DataError, match="holds 102 values of n, and the page shows at most 100"):
         of_dataset(many, "x.parquet", "four_corners")
-    monkeypatch.setattr("pages._ui.tradeoff_files.MOST_CELLS", 0)
+    monkeypatch.setattr("pages._ui.tradeoff.files.MOST_CELLS", 0)
     with pytest.raises(DataError, match="more than 0 points"):
         read_results(good, "x.parquet")
     with pytest.raises(DataError, match="columns, and at most 100 are read"):
@@ -258,12 +258,12 @@ def test_a_results_file_with_more_than_the_page_shows(good, monkeypatch):
 
 def test_without_uploads_there_is_no_box_for_a_results_file(monkeypatch):
     def box():
-        from pages._ui.tradeoff_files import file_box
+        from pages._ui.tradeoff.files import file_box
 
         file_box()
 
-    assert len(AppTest.from_function(box).run().file_uploader) == 1
+    assert len(AppTest.from_function(box, default_timeout=120).run().file_uploader) == 1
     monkeypatch.setenv("DPGRAMS_UPLOADS", "off")
-    page = AppTest.from_function(box).run()
+    page = AppTest.from_function(box, default_timeout=120).run()
     assert len(page.file_uploader) == 0
     assert "Uploads are switched off" in page.caption[0].value

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-from dpgrams_core import ladder_runs
-from dpgrams_core.cells import run_cell
-
-ROOT = Path(__file__).parents[2]
-
-
-def new_page(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "tradeoff.py"), default_timeout=120)
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+from dpgrams_core.studies import ablation as ladder_runs
+from dpgrams_core.sweeps.cell import run_cell
+from tests.shown import checked, new_page, until
 
 
-def until(app: AppTest, words: str, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not any(words in item.value for item in app.caption):
-        assert time.monotonic() < end, [item.value for item in app.caption]
-        time.sleep(0.05)
-        app.run()
-        assert not app.exception
+def lab(**query: str) -> AppTest:
+    return checked(new_page("tradeoff", **query))
 
 
 def press(app: AppTest, key: str, label: str) -> None:
@@ -44,10 +30,10 @@ def test_a_stopped_search_continues_and_a_longer_ladder_makes_only_the_new_runs(
         made.extend((cell.epsilon, number) for number in cell.numbers)
         return run_cell(cell)
 
-    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", slow)
+    monkeypatch.setattr("dpgrams_core.sweeps.run.run_cell", slow)
     monkeypatch.setattr(ladder_runs, "ladder_errors", lambda *wish: climbed.append(wish) or right(*wish))
     here = {"lab_seed": "140", "lab_one_n_four_corners": "60"}
-    app = new_page(lab_part="needed", lab_t_arm_modes="DP-GRAMS experiments", lab_target_mse="1e9", **here)
+    app = lab(lab_part="needed", lab_t_arm_modes="DP-GRAMS experiments", lab_target_mse="1e9", **here)
     press(app, "lab_start", "Start")
     until(app, "1 value tried")
     press(app, "lab_stop", "Stop")
@@ -58,7 +44,7 @@ def test_a_stopped_search_continues_and_a_longer_ladder_makes_only_the_new_runs(
     press(app, "lab_start", "Continue")
     until(app, "Complete. 2 values tried")
     assert len(made) == len(set(made)) == 2 * 60
-    until(new_page(lab_part="sources", lab_runs="3", **here), "Complete. 3 of 3 runs")
+    until(lab(lab_part="sources", lab_runs="3", **here), "Complete. 3 of 3 runs")
     assert len(climbed) == 3
-    until(new_page(lab_part="sources", lab_runs="5", **here), "Complete. 5 of 5 runs")
+    until(lab(lab_part="sources", lab_runs="5", **here), "Complete. 5 of 5 runs")
     assert len(climbed) == 5

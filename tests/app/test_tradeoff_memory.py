@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dpgrams_core.errors import DataError
-from dpgrams_core.sweeps import plan_cells, run_cell, split
-from pages._ui.tradeoff_memory import RunMemory
+from dpgrams_core.model.errors import DataError
+from dpgrams_core.sweeps.cell import split
+from dpgrams_core.sweeps.run import plan_cells, run_cell
+from pages._ui.jobs import RunMemory
 
 
 def test_memory_joins_pieces_and_answers_for_any_number_of_runs():

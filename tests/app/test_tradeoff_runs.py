@@ -8,19 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from dpgrams_core import shipped
-from dpgrams_core.__main__ import chosen_options, parser
-from dpgrams_core.cells import CellResult, failed_result, same_but_runs
-from dpgrams_core.errors import SpecError
-from dpgrams_core.executors import DIED
-from dpgrams_core.experiments import EXPERIMENTS
-from dpgrams_core.progress import checkpoint
-from dpgrams_core.sweeps import plan_cells, run_cell
-from pages._ui import tradeoff_memory, tradeoff_runs
-from pages._ui.tradeoff_grids import ARMS, GRIDS, LabSettings, command_lines, lab_cells, numbers_of
-from pages._ui.tradeoff_memory import RunMemory
-from pages._ui.tradeoff_runs import Jobs, seconds_left, streamed, sweep_steps
-from pages._ui.tradeoff_sections import varied_cells
+from dpgrams_core.cli.main import chosen_options, parser
+from dpgrams_core.model.errors import SpecError
+from dpgrams_core.model.progress import checkpoint
+from dpgrams_core.model.run import same_but_runs
+from dpgrams_core.studies.paper import shipped
+from dpgrams_core.studies.paper.experiments import EXPERIMENTS
+from dpgrams_core.sweeps.cell import failed_result
+from dpgrams_core.sweeps.executors import DIED
+from dpgrams_core.sweeps.run import plan_cells, run_cell
+from pages._ui import jobs as page_jobs
+from pages._ui.jobs import Jobs, RunMemory, seconds_left, streamed, sweep_steps
+from pages._ui.tradeoff import live as tradeoff_live
+from pages._ui.tradeoff.settings import ARMS, LabSettings, command_lines, grid_of, lab_cells, numbers_of
+from tests.made import changed, made_result
 
 
 class NoPool:
@@ -37,13 +38,26 @@ def until(condition, seconds=20.0):
         time.sleep(0.01)
 
 
+def gated(told=lambda number: None):
+    """A gate, and a job whose every step waits until the gate lets one through; ``told`` hears of each."""
+    gate = threading.Semaphore(0)
+
+    def steps():
+        for number in range(100):
+            gate.acquire(timeout=10)
+            told(number)
+            yield number
+
+    return gate, steps
+
+
 def settings(kind="modes", dataset="four_corners", **changes) -> LabSettings:
     wanted = {
         "kind": kind,
         "dataset": dataset,
         "arms": tuple(arm for arm in ARMS[kind] if arm.first),
-        "sizes": GRIDS[dataset][0],
-        "epsilons": GRIDS[dataset][1],
+        "sizes": grid_of(dataset)[0],
+        "epsilons": grid_of(dataset)[1],
         "runs": 3,
         "seed": 0,
         "known": True,
@@ -56,14 +70,14 @@ def test_what_a_died_worker_did_not_make_is_made_again_but_not_for_ever(monkeypa
     good, bad = plan_cells("mean_shift", "four_corners", n=[60, 70], epsilon=[1.0], runs=3)
     kept, tries = RunMemory(), []
     dying = lambda cell: tries.append(cell) or (failed_result(cell, DIED) if cell.n == bad.n else run_cell(cell))  # noqa: E731
-    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", dying)
+    monkeypatch.setattr("dpgrams_core.sweeps.run.run_cell", dying)
     shared = Jobs()
     job = shared.ask("k", "ann", sweep_steps([good, bad], kept, NoPool(), None))
     until(lambda: not job.running)
     assert job.error == f"3 runs could not be made; try again. {DIED}"
     assert [kept.finished(cell).ended for cell in (good, bad)] == [3, 0]
     assert sum(cell.n == bad.n for cell in tries) == 1  # the job did not go round and round
-    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", run_cell)
+    monkeypatch.setattr("dpgrams_core.sweeps.run.run_cell", run_cell)
     shared.forget("k")
     job = shared.ask("k", "bob", sweep_steps([good, bad], kept, NoPool(), None))
     until(lambda: not job.running)
@@ -85,14 +99,8 @@ def test_a_job_knows_what_was_there_when_it_started():
 
 
 def test_two_visitors_share_a_job_and_it_stops_when_both_have_left():
-    shared, step, made = Jobs(), threading.Semaphore(0), []
-
-    def steps():
-        for number in range(100):
-            step.acquire(timeout=10)
-            made.append(number)
-            yield number
-
+    made = []
+    shared, (step, steps) = Jobs(), gated(made.append)
     first = shared.ask("k", "ann", steps)
     assert shared.ask("k", "bob", steps) is first
     step.release()
@@ -110,19 +118,13 @@ def test_two_visitors_share_a_job_and_it_stops_when_both_have_left():
 
 def test_a_job_that_nobody_asks_for_any_more_stops_and_continues_when_asked():
     now = [0.0]
-    shared, step = Jobs(clock=lambda: now[0]), threading.Semaphore(0)
-
-    def steps():
-        for number in range(100):
-            step.acquire(timeout=10)
-            yield number
-
+    shared, (step, steps) = Jobs(clock=lambda: now[0]), gated()
     shared.ask("k", "ann", steps)
-    now[0] = tradeoff_runs.PATIENCE_SECONDS - 1
+    now[0] = page_jobs.PATIENCE_SECONDS - 1
     step.release()
     until(lambda: shared.kept.get("k") == 0)
     assert shared.look("k").running
-    now[0] = tradeoff_runs.PATIENCE_SECONDS + 1
+    now[0] = page_jobs.PATIENCE_SECONDS + 1
     step.release()
     until(lambda: shared.look("k") is None)
     again = shared.ask("k", "ann", steps)
@@ -133,7 +135,7 @@ def test_a_job_that_nobody_asks_for_any_more_stops_and_continues_when_asked():
 
 @pytest.mark.parametrize("how", ["left", "stopped"])
 def test_a_job_ends_in_the_middle_of_a_run_when_its_visitors_have_left(monkeypatch, how):
-    monkeypatch.setattr(tradeoff_runs, "FINISH_SECONDS", 0.2)
+    monkeypatch.setattr(page_jobs, "FINISH_SECONDS", 0.2)
     there = {"ann": True, "bob": True}
     shared, freed, began = Jobs(), threading.Event(), threading.Event()
 
@@ -167,6 +169,35 @@ def test_a_job_ends_in_the_middle_of_a_run_when_its_visitors_have_left(monkeypat
     assert shared.kept["k"] == "first"
 
 
+def test_work_of_one_session_leaves_nothing_behind_on_the_server():
+    shared, mine = page_jobs.jobs(), {}
+    work = page_jobs.one_by_one(("twin", "ann", 1), [1, 2], lambda value: value * 10, mine)
+    job = shared.ask(work.key, "ann", work.steps, before=work.found())
+    until(lambda: not job.running)
+    assert mine == {1: 10, 2: 20}
+    assert work.count(work.found()) == (2, 2)
+    assert work.key not in shared.kept
+    assert shared.look(work.key) is None
+    assert job.before is None
+
+
+def test_what_a_page_does_not_ask_for_again_ends_soon():
+    now = [0.0]
+    shared, (step, steps) = Jobs(clock=lambda: now[0]), gated()
+    job = shared.ask("k", "ann", steps)
+    shared.hurry("k", "ann")
+    shared.ask("k", "ann", steps)  # asked again: it goes on
+    now[0] = page_jobs.TURNED_SECONDS + 1
+    step.release()
+    until(lambda: shared.kept.get("k") == 0)
+    assert job.running
+    shared.hurry("k", "ann")  # and now not
+    now[0] += page_jobs.TURNED_SECONDS + 1
+    step.release()
+    until(lambda: shared.look("k") is None)
+    assert job.stopped
+
+
 def test_an_error_is_kept_as_a_sentence_until_it_is_tried_again():
     shared = Jobs()
 
@@ -183,7 +214,7 @@ def test_an_error_is_kept_as_a_sentence_until_it_is_tried_again():
 
 
 def test_a_sweep_in_steps_gives_what_a_sweep_gives_and_continues_where_it_stopped(monkeypatch):
-    monkeypatch.setattr(tradeoff_runs, "PIECE_RUNS", 2)
+    monkeypatch.setattr(page_jobs, "PIECE_RUNS", 2)
     cells = plan_cells(["mean_shift", "dp_grams"], "four_corners", n=[60], epsilon=[1.0], runs=4)
     kept, seen = RunMemory(), []
     going = sweep_steps(cells, kept, NoPool(), None)()
@@ -191,14 +222,14 @@ def test_a_sweep_in_steps_gives_what_a_sweep_gives_and_continues_where_it_stoppe
     going.close()
     done = sum(kept.finished(cell).ended for cell in cells)
     assert 0 < done < 8
-    monkeypatch.setattr("dpgrams_core.sweeps.run_cell", lambda cell: seen.append(cell) or run_cell(cell))
+    monkeypatch.setattr("dpgrams_core.sweeps.run.run_cell", lambda cell: seen.append(cell) or run_cell(cell))
     list(sweep_steps(cells, kept, NoPool(), None)())
     assert sum(cell.runs for cell in seen) == 8 - done
     assert [kept.finished(cell).scores for cell in cells] == [run_cell(cell).scores for cell in cells]
 
 
 def test_streams_run_here_where_no_workers_come(monkeypatch):
-    monkeypatch.setattr(tradeoff_runs, "WARM_SECONDS", 0.0)
+    monkeypatch.setattr(page_jobs, "WARM_SECONDS", 0.0)
     assert list(streamed(lambda executor: iter_of(executor), NoPool())()) == ["serial", "end"]
 
 
@@ -210,7 +241,7 @@ def iter_of(executor):
 def test_time_left_weighs_a_run_by_its_method_and_size():
     quick, slow = plan_cells("mean_shift", "four_corners", n=[60, 5000], epsilon=[1.0], runs=10)
     some = {
-        cell: replace(run_cell(replace(quick, runs=2)), cell=cell, seconds=(time_each,) * 2)
+        cell: changed(run_cell(replace(quick, runs=2)), cell=cell, seconds=(time_each,) * 2)
         for cell, time_each in ((quick, 0.1), (slow, 0.9))
     }
     # Two runs of each took 2 seconds of work, eight of each are left: 8.
@@ -227,7 +258,7 @@ def test_time_left_weighs_a_run_by_its_method_and_size():
 def test_the_printed_commands_plan_the_same_cells(kind, dataset):
     mine = settings(kind, dataset, arms=ARMS[kind], delta=1e-5)
     cells = []
-    for line in command_lines(mine).splitlines():
+    for line in command_lines(mine.sweeps()).splitlines():
         words = line.split()
         assert words[:3] == ["python", "-m", "dpgrams_core"]
         got = parser().parse_args(words[3:])
@@ -255,17 +286,21 @@ def test_grids_that_cannot_be_used_are_refused_in_a_sentence():
     large = settings(epsilons=" ".join(f"{k / 1000:g}" for k in range(1, 2000)), sizes="60 70 80", runs=10_000)
     with pytest.raises(SpecError, match="more than the page holds"):
         lab_cells(large, confirm=True)
+    many, vary = settings(runs=10_000), ("batch_size", list(range(1, 7)))
+    part = many.sweep_of(ARMS["modes"][1], n=[500, 1000, 2000, 5000], epsilon=[1.0], vary=vary)
     with pytest.raises(SpecError, match="more than the page holds"):  # nor a part with a sweep of its own
-        varied_cells(settings(runs=10_000), ARMS["modes"][1], [1.0], ("batch_size", list(range(1, 7))), {})
+        many.cells([part])
     assert numbers_of("n", "500, 1000;2000\n3000", int) == [500, 1000, 2000, 3000]
 
 
 @pytest.mark.parametrize("dataset", ["digits", "mnist"])
 def test_curves_of_real_data_are_those_that_come_with_the_project(dataset):
-    mine = settings("clusters", dataset, arms=ARMS["clusters"], delta=1e-5, runs=20)
+    # What was run for the paper has records of its own, so its curve is computed here.
+    arms = tuple(arm for arm in ARMS["clusters"] if ("calibration", "as_run") not in arm.options)
+    mine = settings("clusters", dataset, arms=arms, delta=1e-5, runs=20)
     cells = lab_cells(mine)
     assert len(cells) == 27
-    assert all(tradeoff_memory._whatever_draw(cell) in tradeoff_memory._planned("clustering", 0) for cell in cells)
+    assert all(tradeoff_live._whatever_draw(cell) in tradeoff_live._planned("clustering", 0) for cell in cells)
     # As in the tables, what has no noise runs once on the same records; of a part of them it would not.
     assert {cell.runs for cell in cells if cell.method in ("kmeans", "mean_shift_c")} == {1}
     assert {cell.runs for cell in cells if cell.method == "functional_c"} == {20}
@@ -273,7 +308,7 @@ def test_curves_of_real_data_are_those_that_come_with_the_project(dataset):
         mine, sizes=f"200 {mine.sizes}", arms=tuple(arm for arm in ARMS["clusters"] if arm.method == "kmeans")
     )
     assert {cell.n: cell.runs for cell in lab_cells(part)} == {200: 20, int(mine.sizes): 1}
-    assert [line.split(" --")[1:4:2] for line in command_lines(part).splitlines()] == [
+    assert [line.split(" --")[1:4:2] for line in command_lines(part.sweeps()).splitlines()] == [
         ["n 200", "runs 20"],
         [f"n {mine.sizes}", "runs 1"],
     ]
@@ -286,7 +321,7 @@ def test_only_finished_tables_that_can_match_are_read(tmp_path, monkeypatch):
         experiment = EXPERIMENTS[name]
         wanted = {cell for column, cell in experiment.cells(2, ["functional"]) if cell.dataset == dataset}
         made = [
-            CellResult(
+            made_result(
                 cell=cell, scores={"mse": (0.1, 0.2)}, seconds=(1.0, 1.0), status="proven", failures=(), numbers=(0, 1)
             )
             for cell in wanted
@@ -296,10 +331,10 @@ def test_only_finished_tables_that_can_match_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, "shipped", lambda name: read.append(name) or right(name))
     one = tuple(arm for arm in ARMS["clusters"] if arm.method == "functional_c")
     digits = lab_cells(settings("clusters", "digits", arms=one, delta=1e-5, runs=2))
-    found = tradeoff_memory.shipped_results_of(digits)
+    found = tradeoff_live.shipped_results_of(digits)
     assert {result.cell for result in found} == set(digits)  # although those were made on draw 0, and these on any
     assert read == ["clustering"]
-    assert tradeoff_memory.shipped_results_of([replace(cell, seed=5) for cell in digits]) == []
-    assert tradeoff_memory.shipped_results_of([replace(cell, n=500) for cell in digits]) == []
+    assert tradeoff_live.shipped_results_of([replace(cell, seed=5) for cell in digits]) == []
+    assert tradeoff_live.shipped_results_of([replace(cell, n=500) for cell in digits]) == []
     assert read == ["clustering"]
     right.cache_clear()

@@ -10,20 +10,20 @@ import sys
 import time
 import urllib.request
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 AWAY = 1.0
 QUOTAS = {"DPGRAMS_MAX_UPLOAD_MB": "2", "DPGRAMS_UPLOADS_MB_PER_VISITOR": "3", "DPGRAMS_UPLOADS_MB_IN_ALL": "5"}
 PROGRAM = f"""
 import sys
-from pages._ui import holdings
-holdings.SECONDS_AWAY = {AWAY}
+from pages._ui.server import visitors
+visitors.SECONDS_AWAY = {AWAY}
 from streamlit.web.cli import main
 main(["run", "app.py", "--server.fileWatcherType", "none", "--server.port", sys.argv[1]])
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import tempfile
 from pathlib import Path
@@ -18,8 +17,10 @@ from streamlit.testing.v1 import AppTest
 from streamlit.web.server.starlette.starlette_routes import create_upload_routes
 
 from dpgrams_core import SpecError
-from dpgrams_core.settings import Settings
-from pages._ui import my_data_file, uploads
+from dpgrams_core.model.environment import Settings
+from pages._ui.my_data import file as my_data_file
+from pages._ui.server import uploads
+from tests.racing import run_apart
 
 CONTENT = b"a,b\n" + b"1,2\n" * 700_000
 ONE_MEGABYTE = 1024 * 1024
@@ -52,7 +53,7 @@ def uploaded(content: bytes) -> bytes:
         "scheme": "http",
         "headers": [(b"content-type", b"multipart/form-data; boundary=mark")],
     }
-    asyncio.run(app(scope, receive, send))
+    run_apart(app(scope, receive, send))
     assert sent[0]["status"] == 204
     return held.get_files("session", ["file"])[0].data
 
@@ -104,17 +105,17 @@ def test_more_than_the_server_takes_is_refused_with_a_way_forward():
 def opened_file():
     from pathlib import Path
 
-    from dpgrams_core.datasets.table_reader import read_table
-    from dpgrams_core.settings import Settings
-    from pages._ui.my_data_file import file_step
-    from pages._ui.my_data_state import Own
+    from dpgrams_core.model.environment import Settings
+    from dpgrams_core.own_data.reading.table import read_table
+    from pages._ui.my_data.file import file_step
+    from pages._ui.my_data.state import Own
 
     own = Own(table=read_table(b"age,pay\n" + b"1,2\n\n" * 20), source="upload")
     file_step(own, Settings(ledger=Path("unused")))
 
 
 def test_all_that_is_said_of_a_file_is_named():
-    page = AppTest.from_function(opened_file).run()
+    page = AppTest.from_function(opened_file, default_timeout=120).run()
     assert not page.exception
     said = [item.value for item in page.caption]
     assert "and the number of rows. Nothing else about the file is shown" in said[0]

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import psutil
 import pytest
@@ -16,7 +15,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 PATIENCE = 60.0  # for what has to happen; the work below would take minutes
 QUIET_SHARE = 0.08  # of one core: a server that computes uses all of one, or its part of a busy machine
 
@@ -108,7 +108,7 @@ def is_quiet(process):
 
 
 SOCKET = {"subprotocols": ["streamlit"], "max_size": None, "ping_interval": None}
-MODES = ("", "n=1000000&m=1000000&steps=400&curve=off&runs=off")
+MODES = ("", "calibration=experiments&n=1000000&m=1000000&steps=400&curve=off&runs=off")
 SWEEP = ("tradeoff", "lab_n_four_corners=200000&lab_runs=20&lab_seed=77")
 
 

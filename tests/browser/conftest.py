@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, expect, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from pages._ui.server import UNFORESEEN
+from pages._ui.server.app import UNFORESEEN
 from tests.served import running_server
 
+PATIENCE = 120_000  # milliseconds for whatever a test waits for: a slow machine is no fault
+expect.set_options(timeout=PATIENCE)
 SHOTS = Path(__file__).parent / "screenshots"
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -23,13 +30,13 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server_folder(tmp_path_factory):
     """Where the one server for all tests writes: its log, which is complete at any time, and its ledger."""
     return tmp_path_factory.mktemp("server")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(server_folder):
     """One server for all tests."""
     with running_server(server_folder) as address:
@@ -43,7 +50,7 @@ def cold_server(tmp_path):
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
     if not Path(CHROMIUM).exists():
         pytest.fail("Chromium is missing: install the Debian package 'chromium'.")
@@ -66,7 +73,7 @@ class Dashboard:
         page.on("websocket", lambda socket: socket.on("framereceived", self._receive))
 
     def _note(self, message: ConsoleMessage) -> None:
-        """What the server's policy forbids the page is an error, too (pages/_ui/server.py)."""
+        """What the server's policy forbids the page is an error, too (pages/_ui/server/app.py)."""
         if "Content Security Policy" in message.text:
             self.errors.append(message.text)
 
@@ -75,11 +82,11 @@ class Dashboard:
 
     def open(self, query: str = "") -> Dashboard:
         self.page.goto(f"{self.address}/{query}")
-        self.page.wait_for_selector("[data-testid=answer]", timeout=60_000)
+        self.page.wait_for_selector("[data-testid=answer]")
         return self.settle()
 
     def settle(self) -> Dashboard:
-        """Wait until the script has run to its end and nothing failed.
+        """Wait until the script has run to its end, every chart that fills in is full, and nothing failed.
 
         A rerun starts a moment after the action, so quiet must be seen several times in a row.
         """
@@ -87,7 +94,8 @@ class Dashboard:
         while quiet < 4:
             self.page.wait_for_timeout(150)
             idle = self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")
-            quiet = quiet + 1 if idle.count() else 0
+            filling = self.page.locator("[data-testid=stProgress]", has_text=re.compile(r"of \d+ (points$|steps;)"))
+            quiet = quiet + 1 if idle.count() and not filling.count() else 0
         assert self.page.locator("[data-testid=stException]").count() == 0
         assert self.page.get_by_text(UNFORESEEN).count() == 0
         assert self.errors == []
@@ -98,6 +106,9 @@ class Dashboard:
 
     def text(self) -> str:
         return self.page.locator("[data-testid=stMain]").inner_text()
+
+    def in_url(self) -> dict[str, str]:
+        return {key: values[0] for key, values in parse_qs(urlparse(self.page.url).query).items()}
 
     def slide(self, key: str, presses: int) -> Dashboard:
         """Move a slider by arrow keys, as a keyboard user does."""
@@ -111,15 +122,26 @@ class Dashboard:
         """Pick from a list by typing, as a keyboard user does."""
         box = self.page.locator(f".st-key-{key} input").first
         option = self.page.get_by_role("option", name=words, exact=False).first
-        for _ in range(3):  # a rerun that arrives late can close the list again
+        for patience in (5_000, 10_000, PATIENCE):  # a rerun that arrives late can close the list again
             box.click()
             box.fill(words)
             try:
-                option.click(timeout=5_000)
-                break
+                option.click(timeout=patience)
+                return self.settle()
             except PlaywrightTimeout:
                 self.page.keyboard.press("Escape")
-        return self.settle()
+        raise AssertionError(f"{words!r} is not in the list {key}")
+
+    def slide_each(self, sliders: Iterable[tuple[str, int, str]]) -> None:
+        """Every (slider, presses, value in the address) changes the address and the page."""
+        for key, presses, expected in sliders:
+            before = self.text()
+            self.slide(key, presses)
+            assert self.in_url()[key] == expected
+            assert self.text() != before, f"moving {key} changed nothing on the page"
+
+    def assert_fits(self, width: int) -> None:
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= width
 
     def type_number(self, key: str, value: str) -> Dashboard:
         box = self.page.locator(f".st-key-{key} input")
@@ -132,6 +154,18 @@ class Dashboard:
         self.page.wait_for_timeout(300)
         return self
 
+    def play(self, chart: Locator) -> None:
+        """Play an animation for a while and stop it; it must have moved."""
+        label = chart.locator(".slider-label").first
+        chart.locator(".updatemenu-button").first.click()
+        seen: set[str | None] = set()
+        end = time.monotonic() + 60
+        while len(seen) < 4:
+            assert time.monotonic() < end, f"the animation did not move: {seen}"
+            seen.add(label.text_content())
+            self.page.wait_for_timeout(50)
+        chart.locator(".updatemenu-button").nth(1).click()
+
     def shoot(self, name: str) -> Path:
         SHOTS.mkdir(exist_ok=True)
         path = SHOTS / f"{name}.png"
@@ -141,23 +175,28 @@ class Dashboard:
 
 
 @pytest.fixture
-def dashboard(server, browser):
-    """A fresh session at desktop width."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    yield Dashboard(context.new_page(), server)
-    context.close()
-
-
-@pytest.fixture
-def make_dashboard(server, browser):
-    """Sessions of any width and colour scheme."""
+def new_context(browser):
+    """Browser sessions of any width and colour scheme, which end with the test."""
     contexts = []
 
-    def make(width: int = 1280, scheme: str = "light") -> Dashboard:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    def make(width: int = 1280, **how: Any) -> BrowserContext:
+        context = browser.new_context(viewport={"width": width, "height": 900}, **how)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
-        return Dashboard(context.new_page(), server)
+        return context
 
     yield make
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def make_dashboard(server, new_context):
+    """Sessions with the one server, of any width and colour scheme."""
+    return lambda width=1280, scheme="light": Dashboard(new_context(width, color_scheme=scheme).new_page(), server)
+
+
+@pytest.fixture
+def dashboard(make_dashboard):
+    """A fresh session at desktop width."""
+    return make_dashboard()

@@ -10,17 +10,16 @@ from urllib.error import HTTPError
 
 import pytest
 
-from dpgrams_core.privacy.ledger import Ledger
-from pages._ui.server import HEALTH, HEALTH_SECONDS
+from dpgrams_core.privacy.ledger.book import Ledger
+from pages._ui.server.app import HEALTH, HEALTH_SECONDS
 
 # One server for the whole file's process group: these start their own.
 
 
-def test_the_first_visitor_may_come_by_a_deep_link(cold_server, browser):
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
+def test_the_first_visitor_may_come_by_a_deep_link(cold_server, new_context):
+    page = new_context().new_page()
     page.goto(f"{cold_server}/guarantee?epsilon=2&n=1000")
-    page.wait_for_selector("[data-testid=answer]", timeout=60_000)
+    page.wait_for_selector("[data-testid=answer]")
     page.wait_for_function("document.querySelector('[data-testid=answer]').innerText.includes('ε = 2')")
     names = page.locator("[data-testid=stSidebarNavLink]").all_inner_texts()
     assert any("Guarantee" in name for name in names)
@@ -28,10 +27,9 @@ def test_the_first_visitor_may_come_by_a_deep_link(cold_server, browser):
     assert "/guarantee" in page.url
     assert "epsilon=2" in page.url
     assert "n=1000" in page.url
-    context.close()
 
 
-def test_pages_open_while_somebody_holds_the_ledger(cold_server, tmp_path, browser):
+def test_pages_open_while_somebody_holds_the_ledger(cold_server, tmp_path, new_context):
     """The health route tells a load balancer of it; a page that asks whether the server is there goes on."""
     Ledger(tmp_path / "ledger.sqlite3")
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)) as other:
@@ -39,8 +37,6 @@ def test_pages_open_while_somebody_holds_the_ledger(cold_server, tmp_path, brows
         time.sleep(HEALTH_SECONDS)
         with pytest.raises(HTTPError, match="503"):
             urllib.request.urlopen(cold_server + HEALTH)
-        context = browser.new_context()
-        page = context.new_page()
+        page = new_context().new_page()
         page.goto(f"{cold_server}/?n=50&curve=off&runs=off&landscape=off")
-        page.wait_for_selector("[data-testid=answer]", timeout=60_000)
-        context.close()
+        page.wait_for_selector("[data-testid=answer]")

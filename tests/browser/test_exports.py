@@ -11,17 +11,16 @@ import numpy as np
 import pandas as pd
 
 from dpgrams_core import METHODS, load_table
-from dpgrams_core.figures.own_data import Units
-from dpgrams_core.figures.own_panels import pair_panels
-from dpgrams_core.privacy.ledger import Ledger
-from dpgrams_core.readings import released_modes
-from dpgrams_core.releasing import release
-from dpgrams_core.reports import RELEASE_ORIGIN, ledger_line, stakeholder_report
+from dpgrams_core.exports.report import RELEASE_ORIGIN, ledger_line, stakeholder_report
+from dpgrams_core.figures.own_data import Units, pair_panels
+from dpgrams_core.own_data.postprocess import released_modes
+from dpgrams_core.own_data.release import release
+from dpgrams_core.privacy.ledger.book import Ledger
 
 
 def downloaded(page, button) -> Path:
     """The file that a click gives, under its own name."""
-    with page.expect_download(timeout=60_000) as waiting:
+    with page.expect_download() as waiting:
         button.click()
     return waiting.value
 
@@ -35,7 +34,7 @@ def pages_of(pdf: bytes) -> int:
     return len(pages)
 
 
-def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboard, browser, tmp_path):
+def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboard, new_context, tmp_path):
     dashboard.open("?n=200&method=functional&epsilon=5&curve=off&runs=off&landscape=off")
     page = dashboard.page
     saved = {}
@@ -72,7 +71,7 @@ def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboa
     assert drawing.startswith("<svg")
     assert "rgba(0, 0, 0, 0)" not in drawing[:2_000]  # it has a background, so it can be read anywhere
 
-    context = browser.new_context(offline=True)
+    context = new_context(offline=True)
     asked: list[str] = []
     for name in ("report.html", "contours.html"):
         tab = context.new_page()
@@ -81,7 +80,7 @@ def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboa
         tab.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
         tab.on("console", lambda said, errors=errors: errors.append(said.text) if said.type == "error" else None)
         tab.goto(saved[name].as_uri())
-        tab.wait_for_selector("#picture-0 .scatterlayer .trace path.point", state="attached", timeout=30_000)
+        tab.wait_for_selector("#picture-0 .scatterlayer .trace path.point", state="attached")
         assert tab.locator("#picture-0 svg.main-svg").first.bounding_box()["width"] > 300
         assert errors == []
         tab.screenshot(path=tmp_path / f"{name}.png", full_page=True)
@@ -98,15 +97,14 @@ def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboa
                 tab.get_by_role("button", name="Save as SVG").click()
             assert waiting.value.suggested_filename.endswith(".svg")
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-    context.close()
 
 
-def test_the_report_of_a_release_is_one_page_too(browser, tmp_path):
+def test_the_report_of_a_release_is_one_page_too(new_context, tmp_path):
     people = pd.DataFrame(np.random.default_rng(0).normal(50, 9, (400, 3)), columns=["age", "pay", "height"])
     data = load_table(people, columns=list(people), box=[(0, 100)] * 3)
     ledger = Ledger(tmp_path / "ledger.sqlite3")
     paid = release("functional", data, ledger, epsilon=2.0)
-    panels = pair_panels(Units(data.columns, data.user_box), data.box, released_modes(paid.release), None)
+    panels = pair_panels(Units(data.columns, data.box), released_modes(paid.release), None)
     report = stakeholder_report(
         question="What can you say about your own data?",
         answer="For ε = 2 you can say: one peak in age, pay and height. What follows is free.",
@@ -117,9 +115,8 @@ def test_the_report_of_a_release_is_one_page_too(browser, tmp_path):
         notes=data.statements,
     )
     (tmp_path / "report.html").write_text(report, encoding="utf-8")
-    tab = browser.new_page()
+    tab = new_context().new_page()
     tab.goto((tmp_path / "report.html").as_uri())
-    tab.wait_for_selector("#picture-0 svg.main-svg", state="attached", timeout=30_000)
+    tab.wait_for_selector("#picture-0 svg.main-svg", state="attached")
     tab.emulate_media(media="print")
     assert pages_of(tab.pdf(prefer_css_page_size=True)) == 1
-    tab.close()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from tests.places import ROOT
 
-RESULTS = Path(__file__).parents[2] / "assets" / "results"
+RESULTS = ROOT / "assets" / "results"
 
 
 def test_a_deep_link_opens_a_table_and_the_evidence_is_one_click_away(make_dashboard):
@@ -17,7 +17,7 @@ def test_a_deep_link_opens_a_table_and_the_evidence_is_one_click_away(make_dashb
             rows = page.locator("table.printed:not(.totals) tbody tr")
             assert rows.count() == 20
             head = page.locator("table.printed:not(.totals) thead").inner_text()
-            for words in ("proven", "nominal: not a proof", "as published: proof has a gap", "no privacy", "runs"):
+            for words in ("proven", "nominal: not a proof", "as published: proof has a gap", "no guarantee", "runs"):
                 assert words in head
             assert page.locator(".st-key-paper_ratio_chart .js-plotly-plot").count() == 1
         assert "python -m dpgrams_core reproduce modes" in dashboard.text()
@@ -29,4 +29,4 @@ def test_a_deep_link_opens_a_table_and_the_evidence_is_one_click_away(make_dashb
     assert "paper_part=kernels" in page.url
     page.get_by_role("link", name="See the evidence on the Guarantee page").click()
     page.wait_for_url("**/guarantee**")
-    page.get_by_text("Is the guarantee real, and what does it mean?").first.wait_for(timeout=30_000)
+    page.get_by_text("Is the guarantee real, and what does it mean?").first.wait_for()

@@ -14,12 +14,11 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from dpgrams_core import load_dataset, run, score
-from dpgrams_core.methods.baselines import fast_mean_shift
-from dpgrams_core.methods.kmeans import library_budget
-from dpgrams_core.methods.mean_shift_c import bounded_climb
-from dpgrams_core.metrics_clusters import nearest_centres
+from dpgrams_core.methods.baselines.kmeans import library_budget
+from dpgrams_core.methods.baselines.mean_shift import bounded_climb, fast_mean_shift
+from dpgrams_core.model.measures import nearest_centres
+from dpgrams_core.model.representation import standardise, whitened_pca
 from dpgrams_core.privacy.noise import SimulationNoise
-from dpgrams_core.representations import standardise, whitened_pca
 
 
 def naive_ari(one, two):

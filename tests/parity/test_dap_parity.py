@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpgrams_core.methods.dap import ball_counts, naive_counts, public_grid
+from dpgrams_core.methods.dp_grams.starts import ball_counts, naive_counts, public_grid
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

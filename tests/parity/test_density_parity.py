@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KernelDensity
 
-from dpgrams_core import density as module
-from dpgrams_core.density import (
-    clipped_score,
-    density_and_gradient,
-    grid_density,
-    naive_clipped_score,
-    naive_density_and_gradient,
-    squared_distances,
-)
-from dpgrams_core.kernels import KERNELS
+from benchmarks.naive import naive_clipped_score, naive_density_and_gradient
+from dpgrams_core.numerics import density as module
+from dpgrams_core.numerics.density import clipped_score, density_and_gradient, grid_density, squared_distances
+from dpgrams_core.numerics.kernels import KERNELS
 
 
 @pytest.fixture(params=[(1, 0.3), (1, 2.0), (2, 0.3), (2, 1.0), (3, 0.9), (5, 1.5)], ids=str)

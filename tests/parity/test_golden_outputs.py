@@ -24,7 +24,7 @@ DATA = {
     "regression": ("sinusoid", "three_component"),
     "clusters": ("blobs", "iris", "digits"),
 }
-CALIBRATIONS = ("experiments", "theorem", "tight")
+CALIBRATIONS = ("experiments", "theorem", "tight", "as_run")
 N = {"iris": None, "digits": 300}
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.naive import naive_mean_shift
 from dpgrams_core import load_dataset
-from dpgrams_core.methods.baselines import fast_mean_shift, naive_mean_shift
+from dpgrams_core.methods.baselines.mean_shift import fast_mean_shift
 
 
 def blobs(rng, d, spread):

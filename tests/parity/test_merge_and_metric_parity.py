@@ -9,8 +9,8 @@ import pytest
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 
-from dpgrams_core.merging import ward_groups, weighted_ward_groups
-from dpgrams_core.metrics import score_modes
+from dpgrams_core.model.measures import score_modes
+from dpgrams_core.numerics.merging import ward_groups, weighted_ward_groups
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 7])

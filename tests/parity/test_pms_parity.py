@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.naive import naive_partial_mean_shift
 from dpgrams_core import load_dataset
-from dpgrams_core.methods.pms import fast_partial_mean_shift, naive_partial_mean_shift
+from dpgrams_core.methods.baselines.regression import fast_partial_mean_shift
 
 
 def drawn(name):

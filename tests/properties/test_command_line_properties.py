@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dpgrams_core.__main__ import main
+from dpgrams_core.cli.main import main
 
 # Things that look like numbers to somebody; "１２" and "٣" are digits to Python's int.
 ODD = ["nan", "inf", "-inf", "1e400", "-0", "0", "0.0", "5e-324", "1e308", "-1", "1_0", "0x10", "1e", "½", "１２", "٣"]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from dpgrams_core.content import ContentDigest, identity_of
-from dpgrams_core.datasets import parquet_child
-from dpgrams_core.datasets.frames import table_of_frame
-from dpgrams_core.datasets.table_reader import read_table
+from dpgrams_core.own_data.reading import parquet_child
+from dpgrams_core.own_data.reading.table import read_table
+from dpgrams_core.own_data.table import table_of_frame
+from dpgrams_core.privacy.ledger.digest import ContentDigest, identity_of
 
 
 def floats(width):

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgrams_core import METHODS, load_dataset, run
-from dpgrams_core.comparison import ComparisonSettings
-from dpgrams_core.costs import (
+from dpgrams_core.datasets.registry import DATASETS
+from dpgrams_core.studies.comparison import ComparisonSettings
+from dpgrams_core.studies.costs import (
     accountants_seconds,
     audit_seconds,
     cell_seconds,
@@ -22,11 +23,10 @@ from dpgrams_core.costs import (
     noise_curves_seconds,
     run_seconds,
 )
-from dpgrams_core.datasets import DATASETS
-from dpgrams_core.methods import linear_rounds
-from dpgrams_core.sweeps import plan_cells
+from dpgrams_core.sweeps.run import plan_cells
 
-dp_grams_module = import_module("dpgrams_core.methods.dp_grams")  # the name also stands for its function
+dp_grams_module = import_module("dpgrams_core.methods.dp_grams.run")  # the name also stands for its function
+tight_module = import_module("dpgrams_core.methods.dp_grams.tight")
 BOXES = {
     kind: np.array(DATASETS[name].box)
     for kind, name in (("modes", "four_corners"), ("regression", "sinusoid"), ("clusters", "blobs"))
@@ -115,10 +115,17 @@ def test_settings_that_a_method_refuses_cost_nothing():
 
 CASES = (
     {"n_steps": 3},
-    {"n_steps": 30},
-    {"n_steps": 30, "n_starts": 60},
-    {"n_steps": 30, "n_starts": 60, "batch_size": 1_500},
+    {"n_steps": 24},
+    {"n_steps": 24, "n_starts": 60},
+    {"n_steps": 24, "n_starts": 60, "batch_size": 1_500},
     {"n_steps": 120, "n_starts": 60, "batch_size": 1_500},
+)
+# All rounds of tight are read together, so it takes fewer of them.
+TIGHT_CASES = (
+    {"n_steps": 3, "n_starts": 5},
+    {"n_steps": 24, "n_starts": 5},
+    {"n_steps": 24, "n_starts": 40},
+    {"n_steps": 24, "n_starts": 60},
 )
 
 
@@ -135,10 +142,10 @@ def test_prices_order_runs_as_the_kernel_values_that_they_take(monkeypatch, cali
         return count
 
     monkeypatch.setattr(dp_grams_module, "clipped_score", counting(dp_grams_module.clipped_score, 1, 2))
-    monkeypatch.setattr(linear_rounds, "block_sums", counting(linear_rounds.block_sums, 0, 1))
+    monkeypatch.setattr(tight_module, "block_sums", counting(tight_module.block_sums, 0, 1))
     data = load_dataset("four_corners", n=1_500, seed=0)
     work, prices = [], []
-    for options in CASES:
+    for options in CASES if calibration == "experiments" else TIGHT_CASES:
         counted[0] = 0
         run("dp_grams", data, seed=0, calibration=calibration, **options)
         work.append(counted[0])

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 
 from dpgrams_core import SpecError
-from dpgrams_core.methods.dap import MAX_CANDIDATES, draw_anchors, public_grid
+from dpgrams_core.methods.dp_grams.starts import MAX_CANDIDATES, draw_anchors, public_grid
 from dpgrams_core.privacy.noise import SimulationNoise
 
 bounds = st.tuples(st.floats(-50, 50), st.floats(0.01, 30)).map(lambda pair: (pair[0], pair[0] + pair[1]))
@@ -50,7 +50,7 @@ def test_anchors_come_from_the_candidates_and_keep_apart(candidates, points, dra
     anchors = draw_anchors(
         points,
         candidates,
-        epsilon=epsilon,
+        epsilon_each=epsilon,
         draws=draws,
         radius=1.0,
         suppression=suppression,

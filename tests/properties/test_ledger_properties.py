@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dpgrams_core import BudgetError
-from dpgrams_core.privacy.ledger import Ledger
-from dpgrams_core.privacy.ledger_mark import HighWater, _lines
-from dpgrams_core.privacy.ledger_restore import restore_ledger, verify_ledger
+from dpgrams_core.privacy.ledger.book import Ledger
+from dpgrams_core.privacy.ledger.mark import HighWater, _lines
+from dpgrams_core.privacy.ledger.restore import restore_ledger, verify_ledger
 
 ACCOUNTS = ["one", "two", "three"]
 AMOUNTS = [0.1, 0.25, 0.5]
@@ -31,7 +31,7 @@ class CrashError(Exception):
 
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_disk(monkeypatch):
-    """These crashes are those of a process, not of a machine; tests/unit/test_ledger_crash.py kills processes."""
+    """Crashes of a process, not of a machine; tests/unit/privacy/test_ledger_crash.py kills processes."""
     connect = Ledger._connection
 
     def connection(self):
@@ -158,6 +158,7 @@ class Budgets(RuleBasedStateMachine):
 Budgets.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None, phases=[Phase.generate])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_waiting_for_the_disk")
 class TestBudgets(Budgets.TestCase):
     """The machine, as pytest finds it."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 
-from dpgrams_core.merging import group_means, merge, radius_groups, ward_groups, weighted_ward_groups
+from dpgrams_core.numerics.merging import group_means, merge, radius_groups, ward_groups, weighted_ward_groups
 
 # Whole coordinates have exact distances, so that a point at exactly the radius is no matter of rounding.
 tables = st.tuples(st.integers(1, 12), st.integers(1, 3)).flatmap(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpgrams_core.metrics import match_modes, recovery_rates, score_modes
+from dpgrams_core.model.measures import match_modes, recovery_rates, score_modes
 
 # Whole coordinates: moving all of them keeps every distance exact, so nothing sits on the edge of a radius.
 whole = st.integers(-20, 20).map(float)

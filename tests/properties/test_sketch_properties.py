@@ -10,12 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpgrams_core import fourier
-from dpgrams_core.datasets.twins import twin
-from dpgrams_core.errors import DataError
-from dpgrams_core.fourier import PAIRS, SKETCH_SENSITIVITY, VERTICES, feature_sums, public_points
-from dpgrams_core.sketches import ReleasedSketch
-from dpgrams_core.surfaces import ReleasedSurface, box_bases, coefficients
+from dpgrams_core.model.errors import DataError
+from dpgrams_core.numerics import sketch as module
+from dpgrams_core.numerics.sketch import (
+    PAIRS,
+    SKETCH_SENSITIVITY,
+    VERTICES,
+    ReleasedSketch,
+    feature_sums,
+    public_points,
+)
+from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients
+from dpgrams_core.own_data.twin import twin
 
 anything = st.floats(-1e300, 1e300, allow_nan=False)
 places = st.floats(-20, 20)
@@ -41,12 +47,12 @@ def test_no_two_records_are_farther_apart_than_the_sensitivity(d, h, blocks, num
     other=arrays(float, (2,), elements=places),
 )
 def test_the_bound_does_not_rest_on_which_vertices_they_are(corners, record, other):
-    box, usual = np.array([[-10.0, 10.0]] * 2), fourier.vertices
-    fourier.vertices = lambda d, blocks: corners
+    box, usual = np.array([[-10.0, 10.0]] * 2), module.vertices
+    module.vertices = lambda d, blocks: corners
     try:
         one, two = (feature_sums(point[None], box, 1.0, 1) for point in (record, other))
     finally:
-        fourier.vertices = usual
+        module.vertices = usual
     assert np.linalg.norm(one - two) <= SKETCH_SENSITIVITY
 
 

@@ -11,8 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgrams_core import SpecError, load_dataset, run
-from dpgrams_core.checks import LARGEST, SMALLEST, SMALLEST_EPSILON
-from dpgrams_core.specs import DPGramsSpec, MeanShiftSpec, make_spec
+from dpgrams_core.methods.baselines.mean_shift import MeanShiftSpec
+from dpgrams_core.methods.dp_grams.spec import DPGramsSpec
+from dpgrams_core.model.checks import LARGEST, SMALLEST, SMALLEST_EPSILON
+from dpgrams_core.model.specs import make_spec
 
 sizes = st.floats(SMALLEST, LARGEST)
 counts = st.integers(1, 1000)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgrams_core import cells
-from dpgrams_core.cells import join, run_cell, settled, split
-from dpgrams_core.gathering import Gathered
-from dpgrams_core.sweep_store import ResultsFile, merge_files
-from dpgrams_core.sweeps import plan_cells, stream_partial
+from dpgrams_core.sweeps import cell as cells
+from dpgrams_core.sweeps.cell import join, run_cell, settled, split
+from dpgrams_core.sweeps.run import plan_cells, stream_partial
+from dpgrams_core.sweeps.store import ResultsFile, merge_files
+from tests.made import changed, results_in
 
 RUNS = 9
 
@@ -43,7 +43,7 @@ def whole(seed):
 
 
 def timeless(result):
-    return replace(result, seconds=(0.0,) * len(result.seconds))
+    return changed(result, seconds=(0.0,) * len(result.seconds))
 
 
 seeds = st.integers(0, 5)
@@ -65,10 +65,10 @@ def test_pieces_in_any_order_and_twice_join_to_the_whole(seed, size, data):
     pieces = [run_cell(piece) for piece in split(cell, size)]
     mixed = data.draw(st.permutations(pieces + data.draw(st.lists(st.sampled_from(pieces), max_size=2))))
     assert timeless(join(cell, mixed)) == timeless(whole(seed))
-    gathered = Gathered(cell, mixed[:1])
+    gathered = join(cell, mixed[:1])
     for place, piece in enumerate(mixed[1:], 2):
-        gathered.add(piece)
-        assert gathered.result == join(cell, mixed[:place])
+        gathered = join(cell, [gathered, piece])
+        assert gathered == join(cell, mixed[:place])
 
 
 @given(seed=seeds, first=st.integers(0, RUNS - 1), runs=st.integers(1, RUNS))
@@ -91,7 +91,7 @@ def test_a_resumed_sweep_is_the_whole(seed, done, size, tmp_path_factory):
         *_, last = stream_partial([cell], store=store, piece_runs=size)
     assert timeless(last) == timeless(whole(seed))
     assert timeless(ResultsFile(path).finished(cell)) == timeless(settled(whole(seed)))
-    assert timeless(ResultsFile(path).results()[0]) == timeless(whole(seed))  # each run once
+    assert timeless(results_in(path)[0]) == timeless(whole(seed))  # each run once
 
 
 @given(seed=seeds, left=numbers, right=numbers)
@@ -108,4 +108,4 @@ def test_merged_files_hold_what_either_held(seed, left, right, tmp_path_factory)
     assert total == len(left | right)
     kept = [run_cell(replace(cell, first_run=number, runs=1)) for number in left | right]
     assert timeless(found) == timeless(settled(join(cell, kept)))
-    assert set(found.numbers) | set(found.failed) == (left | right) - set(whole(seed).passing)
+    assert set(found.outcomes) == (left | right) - set(whole(seed).passing)

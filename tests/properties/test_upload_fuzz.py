@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from dpgrams_core import DataError
-from dpgrams_core.datasets.csv_reader import SEPARATORS
-from dpgrams_core.datasets.parquet_child import read
-from dpgrams_core.datasets.table_reader import Limits, read_table
+from dpgrams_core.own_data.reading.csv import SEPARATORS
+from dpgrams_core.own_data.reading.parquet_child import read
+from dpgrams_core.own_data.reading.table import Limits, read_table
 
 SECRETS = ("73164.8291", "Zaphod")
 LIMITS = Limits(max_bytes=1_000_000, max_rows=10_000, max_numbers=100_000, max_columns=50)
@@ -108,7 +108,7 @@ def outcome(content, name):
         assert table.n_rows >= 1
         assert all(len(column) == table.n_rows for column in table.values.values())
         # A mutation may move a word into the row of names; it is then a name by the file's own statement.
-        said = "" if any(secret in names for secret in SECRETS) else repr(table) + str(table.facts)
+        said = "" if any(secret in names for secret in SECRETS) else repr(table) + str(table.columns)
         kind = "read"
     assert not any(secret in said for secret in SECRETS)
     return kind

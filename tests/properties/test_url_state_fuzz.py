@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,9 +13,9 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from pages._ui import state
-from pages._ui.tradeoff_grids import ARMS
+from pages._ui.tradeoff.settings import ARMS
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 # One page a time with its quickest settings, so that what is fuzzed decides how long it takes.
 PAGES = {
     "modes": {"n": "50", "curve": "off", "runs": "off", "landscape": "off"},
@@ -102,7 +101,7 @@ def started(monkeypatch, key, default, parse, text):
     fake = SimpleNamespace(session_state={}, query_params={key: text})
     monkeypatch.setattr(state, "st", fake)
     state.start(key, default, parse)
-    return fake.session_state[key], state.refused_keys()
+    return fake.session_state[key], fake.session_state.pop("_url_refused", [])
 
 
 def test_thousands_of_mangled_values_give_the_default_and_a_note_or_a_value_that_writes_itself_back(

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpgrams_core.numerics.pooled import PooledRounds
+
 
 def two_sided(law, value):
     return 2 * min(law.cdf(value), law.sf(value), 0.5)
@@ -36,3 +38,17 @@ def pvalues():
         return {"size": size, "law": law, "starts": starts, "columns": between}
 
     return check
+
+
+@pytest.fixture(scope="module")
+def read_rounds():
+    """(points, numbers) of every round of ``tight`` as its reading gets them: behind the noise."""
+    seen, add = [], PooledRounds.add
+
+    def watch(self, at, sums, covariance):
+        seen.append((at, np.array(sums)))
+        return add(self, at, sums, covariance)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PooledRounds, "add", watch)
+        yield seen

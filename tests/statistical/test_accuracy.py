@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpgrams_core import load_dataset, run, score
-from dpgrams_core.sweeps import derived_seed
+from dpgrams_core.sweeps.cell import derived_seed
 
 RUNS = 20
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from dpgrams_core import METHODS, DataError
-from dpgrams_core.__main__ import main
-from dpgrams_core.auditing import PAIRS, audit, audit_text, game, pairs_for, trials
+from dpgrams_core.auditing import PAIRS, audit, audit_text, game, pairs_for
 from dpgrams_core.auditing.statistics import FAILED, NOT_FINITE
-from dpgrams_core.methods import Method
-from dpgrams_core.methods.broken import BROKEN_METHODS
+from dpgrams_core.cli.main import main
+from dpgrams_core.methods.dp_grams.broken import BROKEN_METHODS
+from dpgrams_core.methods.registry import Method
+from dpgrams_core.model.results import Guarantee, Release
 from dpgrams_core.privacy import noise as noise_module
 from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
-from dpgrams_core.results import Guarantee, Release
 
 TRIALS, N = 200, 60
 PMS = {"calibration": "tight", "gradient_clip": 1e3}
@@ -63,7 +63,7 @@ class TestTheFaultsThatWere:
 def test_no_record_whatsoever_makes_a_run_fail_or_its_numbers_none(method):
     for pair in (name for name in pairs_for(METHODS[method].kind, "release") if PAIRS[name].extreme):
         planned = game.plan_game(method, pair=pair, n=30, door="release", **TIGHT.get(method, {}))
-        chunk = trials.run_chunk(trials.Chunk(planned, "second", 0, 10))
+        chunk = game.run_chunk(game.Chunk(planned, "second", 0, 10))
         assert not chunk.failed.any(), chunk.reason
         assert not chunk.rows[:, chunk.names.index(NOT_FINITE)].any()
 
@@ -82,7 +82,7 @@ class TestOutcomes:
             guarantee = Guarantee(epsilon=spec.epsilon, delta=spec.delta, status="proven", statement="")
             return Release(method="own", modes=found, spec=spec, events=(), guarantee=guarantee)
 
-        return Method("own", "modes", "Own", True, self.Spec, function)
+        return Method("own", "modes", "Own", self.Spec, function)
 
     @pytest.mark.parametrize("door", ["simulation", "release"])
     def test_a_method_that_fails_in_one_world_only_is_caught(self, door):
@@ -113,7 +113,7 @@ class TestOutcomes:
                 raise KeyError("oops")
             return self.method(lambda value: 0.0).function(data, spec, noise)
 
-        return Method("own", "modes", "Own", True, self.Spec, function)
+        return Method("own", "modes", "Own", self.Spec, function)
 
     def test_where_every_run_fails_the_reason_is_raised(self):
         def mean(value):
@@ -132,7 +132,7 @@ class TestTheDoor:
                 seen.append(exact.size)
                 return super().independent_gaussian(exact, scale)
 
-        monkeypatch.setattr("dpgrams_core.methods.ReleaseNoise", Watched)
+        monkeypatch.setattr("dpgrams_core.methods.registry.ReleaseNoise", Watched)
         monkeypatch.setattr(SimulationNoise, "independent_gaussian", None)  # an error if anything calls it
         result = audit("functional", door="release", trials=40, n=30)
         assert len(seen) == 80
@@ -183,7 +183,7 @@ def test_proven_methods_of_every_kind_are_not_caught_in_simulations(method, epsi
 
 
 def test_too_little_noise_in_a_regression_is_caught(seed, monkeypatch):
-    module = pytest.importorskip("dpgrams_core.methods.functional")
+    module = pytest.importorskip("dpgrams_core.methods.functional.modes")
     right = module.surface_sensitivity
     monkeypatch.setattr(module, "surface_sensitivity", lambda *facts: right(*facts) / 10)
     assert audit("functional_regression", epsilon=2.0, trials=TRIALS, seed=seed, n=N).caught

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpgrams_core.methods.dap import draw_anchors
+from dpgrams_core.methods.dp_grams.starts import draw_anchors
 
 # Candidates on a line and records on top of them: counts 10, 6, 3 and 0 within the radius.
 CANDIDATES = np.array([[0.0], [1.0], [5.0], [9.0]])
@@ -31,7 +31,7 @@ def pvalue(picks, probabilities):
 
 @pytest.fixture
 def pairs(noise):
-    options = {"epsilon": 2 * EPSILON_DRAW, "draws": 2, "radius": 0.5, "suppression": 1.0, "noise": noise}
+    options = {"epsilon_each": EPSILON_DRAW, "draws": 2, "radius": 0.5, "suppression": 1.0, "noise": noise}
     return np.array([draw_anchors(RECORDS, CANDIDATES, **options).indices for _ in range(RUNS)])
 
 
@@ -56,7 +56,7 @@ def test_wrong_weights_after_suppression_are_rejected(pairs, certain):
 
 
 def test_after_reopening_the_first_law_holds_again(noise, flake_rate):
-    options = {"epsilon": 2 * EPSILON_DRAW, "draws": 2, "radius": 0.5, "suppression": 100.0, "noise": noise}
+    options = {"epsilon_each": EPSILON_DRAW, "draws": 2, "radius": 0.5, "suppression": 100.0, "noise": noise}
     picks = np.array([draw_anchors(RECORDS, CANDIDATES, **options).indices[1] for _ in range(RUNS)])
     assert pvalue(picks, law(np.ones(4, dtype=bool), 1 / 2)) > flake_rate
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from benchmarks.naive import naive_clipped_score, naive_density_and_gradient
 from dpgrams_core import run
-from dpgrams_core.density import naive_clipped_score, naive_density_and_gradient
-from dpgrams_core.kernels import KERNELS
+from dpgrams_core.numerics.kernels import KERNELS
 
 RUNS = 500
 H, STEP = 1.5, 0.6

@@ -8,15 +8,14 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.linalg import block_diag
 from scipy.spatial.distance import cdist
 
+from benchmarks.naive import naive_clipped_shift, naive_density_and_gradient
 from dpgrams_core import run
-from dpgrams_core.density import naive_density_and_gradient
-from dpgrams_core.kernels import KERNELS
-from dpgrams_core.methods.dp_pms import linear_parts, naive_clipped_shift
-from dpgrams_core.methods.dp_pms_starts import draw_starts, sparse_windows
-from dpgrams_core.methods.linear_rounds import joint_covariance
+from dpgrams_core.methods.dp_grams.rounds import joint_covariance
+from dpgrams_core.methods.dp_pms.run import linear_parts
+from dpgrams_core.methods.dp_pms.starts import draw_starts, sparse_windows
+from dpgrams_core.numerics.kernels import KERNELS
 
 RECORDS, RUNS, H, STEP, HEIGHT = 60, 800, 0.7, 0.8, 4.0
 BOX = [(-1.0, 1.0), (3.0, 3.0 + HEIGHT)]
@@ -40,7 +39,7 @@ class TestDraws:
         windows = sparse_windows(self.X, K, 0.1)
         assert (windows.x.tolist(), windows.overlap) == ([0.1, 0.5, 0.9], 1)
         draw = lambda: draw_starts(  # noqa: E731
-            self.Y, windows, self.CANDIDATES, epsilon=self.EPSILON, radius=0.05, noise=noise
+            self.Y, windows, self.CANDIDATES, epsilon_each=self.EPSILON, radius=0.05, noise=noise
         )
         return np.stack([np.searchsorted(self.CANDIDATES, draw().points[:, 1]) for _ in range(self.RUNS)])
 
@@ -103,6 +102,28 @@ def recovered(seed, table, exact, grid=GRID, **options):
     return np.stack(states), np.stack(noise), release
 
 
+def recovered_sums(seed, table, read_rounds, **options):
+    """The same for the numbers that a round of ``tight`` releases, behind its noise: (runs, 2k)."""
+    read_rounds.clear()
+    _, _, release = recovered(seed, table, lambda points, _: 0.0 * points[:K, 0], calibration="tight", **options)
+    points = release_points(seed)
+    known, noise = {}, []
+    for at, sums in read_rounds:
+        key = at.tobytes()
+        if key not in known:
+            density, gradient = naive_density_and_gradient(KERNELS["gaussian"], points, at, H)
+            known[key] = 2 * np.pi * RECORDS * H**2 * np.concatenate([density, H * gradient[:, 1]])
+        noise.append(sums - known[key])
+    assert len(noise) == RUNS
+    return np.stack([at for at, _ in read_rounds]), np.stack(noise), release
+
+
+def release_points(seed):
+    """The records of ``recovered``, in units of the box."""
+    rng = np.random.default_rng(seed)
+    return unit(np.stack([rng.uniform(-1, 1, RECORDS), rng.normal(5, 0.5, RECORDS)], axis=1))
+
+
 def check(states, noise, covariance, scale, pvalues):
     """The least p-value of what is left after each run is whitened by its own covariance, for four tests."""
     different = {place.tobytes(): place for place in states}  # a few, since there are two candidates only
@@ -110,7 +131,7 @@ def check(states, noise, covariance, scale, pvalues):
     factors = np.stack([roots[place.tobytes()] for place in states])
     white = np.linalg.solve(factors, noise[..., None])[..., 0]
     side_by_side = np.stack([white[0::2], white[1::2]], axis=2)  # two runs as two columns
-    return min(1.0, 4 * min(pvalues(side_by_side, np.eye(K), scale).values()))
+    return min(1.0, 4 * min(pvalues(side_by_side, np.eye(noise.shape[1]), scale).values()))
 
 
 CLIP_MULTIPLIER, CLIP, FLOOR = 0.002, 30.0, 1.5
@@ -126,11 +147,6 @@ def theorem(points, states):
     return H**2 * gradient[:, 1] * factor / np.maximum(density, FLOOR)
 
 
-def slope_over_floor(points, states):
-    _, gradient = naive_density_and_gradient(KERNELS["gaussian"], points, states, H)
-    return H**2 * gradient[:, 1] / 1e6
-
-
 def exponential(states):
     return np.exp(-cdist(states, states) / H)  # K_t of alg:dp-pms
 
@@ -142,8 +158,6 @@ def slopes(states):
 CASES = {
     "experiments": (experiments, exponential, {"clip_multiplier": CLIP_MULTIPLIER}),
     "theorem": (theorem, exponential, {"calibration": "theorem", "gradient_clip": CLIP, "density_floor": FLOOR}),
-    # A floor above every density leaves the slope over the floor, and its noise is the slopes' block.
-    "tight": (slope_over_floor, slopes, {"calibration": "tight", "gradient_clip": 1e12, "density_floor": 1e6}),
 }
 
 
@@ -154,19 +168,26 @@ def case(request, seed, table):
     return states, noise, covariance, release.noise_scale / HEIGHT
 
 
-class TestRounds:
-    def test_the_stated_noise_is_accepted(self, case, pvalues, flake_rate):
-        assert check(*case, pvalues) > flake_rate
+class NoiseAsStated:
+    """For any ``stated`` (states, noise, covariance, scale): the noise is the stated one, and no other."""
+
+    def test_the_stated_noise_is_accepted(self, stated, pvalues, flake_rate):
+        assert check(*stated, pvalues) > flake_rate
 
     @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-    def test_another_scale_is_rejected(self, factor, case, pvalues, certain):
-        states, noise, covariance, scale = case
+    def test_another_scale_is_rejected(self, factor, stated, pvalues, certain):
+        states, noise, covariance, scale = stated
         assert check(states, noise, covariance, factor * scale, pvalues) < certain
 
+
+class TestRounds(NoiseAsStated):
+    @pytest.fixture
+    def stated(self, case):
+        return case
+
     def test_other_correlations_are_rejected(self, case, pvalues, certain):
-        states, noise, covariance, scale = case
-        other = exponential if covariance is slopes else slopes
-        for wrong in (lambda states: np.eye(K), other):
+        states, noise, _, scale = case
+        for wrong in (lambda states: np.eye(K), slopes):
             assert check(states, noise, wrong, scale, pvalues) < certain
 
     def test_a_step_left_out_is_seen(self, case, pvalues, certain):
@@ -175,43 +196,29 @@ class TestRounds:
 
 
 @pytest.fixture(scope="module")
-def quotients(seed, table):
-    rng = np.random.default_rng(seed)
-    points = unit(np.stack([rng.uniform(-1, 1, RECORDS), rng.normal(5, 0.5, RECORDS)], axis=1))
+def sums(seed, table, read_rounds):
+    states, noise, release = recovered_sums(seed, table, read_rounds)
 
-    def exact(_, states):
-        density, gradient = naive_density_and_gradient(KERNELS["gaussian"], points, states, H)
-        return H**2 * gradient[:, 1] / density
-
-    options = {"calibration": "tight", "gradient_clip": 1e12, "density_floor": 1e-12, "epsilon": 1e6}
-    options["init_bandwidth"] = 0.5  # so that the grid does not miss the data
-    # Candidates on the flanks, where the score is large and so the noise of the density matters.
-    states, noise, release = recovered(seed, table, exact, grid=(3.2, 6.8), **options)
-
-    def covariance(states, both=True):
-        density, gradient = naive_density_and_gradient(KERNELS["gaussian"], points, states, H)
-        c = 1 / (2 * np.pi * RECORDS * H**2)  # kernel sums to densities
-        to_step = c * H**2 * np.hstack([np.diag(-gradient[:, 1] / density**2), np.diag(1 / (density * H))])
+    def covariance(states):
         # Not by the code under test: the y-columns of the joint covariance, picked by hand.
-        full = joint_covariance(states, H)
-        rows = [0, 1, 2, 4, 6, 8]
-        inner = full[rows][:, rows] if both else block_diag(np.zeros((K, K)), full[rows][:, rows][K:, K:])
-        return to_step @ inner @ to_step.T
+        return joint_covariance(states, H)[[0, 1, 2, 4, 6, 8]][:, [0, 1, 2, 4, 6, 8]]
 
     return states, noise, covariance, release.events[1].noise_scale
 
 
-class TestQuotients:
-    """With neither floor nor clip and little noise, a step moves by (dg - step dp) / p: both blocks of C together."""
+class TestSums(NoiseAsStated):
+    """What a round of ``tight`` releases: sums and their slopes along y, with the noise of their joint covariance."""
 
-    def test_the_joint_covariance_is_accepted(self, quotients, pvalues, flake_rate):
-        assert check(*quotients, pvalues) > flake_rate
+    @pytest.fixture
+    def stated(self, sums):
+        return sums
 
-    @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-    def test_another_scale_is_rejected(self, factor, quotients, pvalues, certain):
-        states, noise, covariance, scale = quotients
-        assert check(states, noise, covariance, factor * scale, pvalues) < certain
+    def test_other_correlations_are_rejected(self, sums, pvalues, certain):
+        states, noise, _, scale = sums
+        published = lambda place: np.kron(np.eye(2), exponential(place))  # noqa: E731
+        for wrong in (lambda place: np.eye(2 * K), published):
+            assert check(states, noise, wrong, scale, pvalues) < certain
 
-    def test_noise_on_the_slopes_alone_is_rejected(self, quotients, pvalues, certain):
-        states, noise, covariance, scale = quotients
-        assert check(states, noise, lambda place: covariance(place, both=False), scale, pvalues) < certain
+    def test_a_sum_left_out_is_seen(self, sums, pvalues, certain):
+        states, noise, covariance, scale = sums
+        assert check(states, noise + scale, covariance, scale, pvalues) < certain

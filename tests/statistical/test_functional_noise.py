@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from dpgrams_core import load_dataset, run
+from dpgrams_core.numerics.surface import box_bases, coefficients
 from dpgrams_core.privacy.calibration import gaussian_multiplier
-from dpgrams_core.surfaces import box_bases, coefficients
 
 ALPHA = 1e-6  # chance of a false alarm of each test, for any seed
 

@@ -43,16 +43,19 @@ def correlated(noise):
     return np.stack([noise.correlated_gaussian(CORRELATION, SCALE, 2) for _ in range(RUNS)])
 
 
-class TestIndependentGaussian:
-    def test_the_right_scale_is_accepted(self, independent, pvalues, flake_rate):
-        found = pvalues(independent, np.eye(5), SCALE)
-        assert min(found.values()) > flake_rate / len(found), found
+def check_scale(drawn, pvalues, flake_rate, certain, correlation=CORRELATION):
+    """The stated covariance passes all four tests; two thirds and three halves of its scale fail in size and law."""
+    found = pvalues(drawn, correlation, SCALE)
+    assert min(found.values()) > flake_rate / len(found), found
+    for factor in (2 / 3, 3 / 2):
+        wrong = pvalues(drawn, correlation, factor * SCALE)
+        assert wrong["size"] < certain
+        assert wrong["law"] < certain
 
-    @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-    def test_a_wrong_scale_is_rejected(self, factor, independent, pvalues, certain):
-        found = pvalues(independent, np.eye(5), factor * SCALE)
-        assert found["size"] < certain
-        assert found["law"] < certain
+
+class TestIndependentGaussian:
+    def test_the_right_scale_is_accepted_and_a_wrong_one_rejected(self, independent, pvalues, flake_rate, certain):
+        check_scale(independent, pvalues, flake_rate, certain, np.eye(5))
 
     def test_numbers_that_share_their_noise_are_rejected(self, independent, pvalues, certain):
         assert pvalues(independent[:, [0, 0, 1, 2, 3]], np.eye(5), SCALE)["starts"] < certain
@@ -74,28 +77,18 @@ class TestIndependentGaussian:
 class TestCoveredGaussian:
     """Noise with a given covariance, through independent coordinates."""
 
-    def test_the_right_covariance_is_accepted(self, covered, pvalues, flake_rate):
-        found = pvalues(covered, CORRELATION, SCALE)
-        assert min(found.values()) > flake_rate / len(found), found
-
-    @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-    def test_a_wrong_scale_is_rejected(self, factor, covered, pvalues, certain):
-        assert pvalues(covered, CORRELATION, factor * SCALE)["size"] < certain
+    def test_the_right_covariance_is_accepted_and_a_wrong_scale_rejected(self, covered, pvalues, flake_rate, certain):
+        check_scale(covered, pvalues, flake_rate, certain)
 
     def test_a_wrong_correlation_is_rejected(self, covered, pvalues, certain):
         assert min(pvalues(covered, np.eye(5), SCALE).values()) < certain
 
 
 class TestCorrelatedGaussian:
-    def test_the_right_covariance_is_accepted(self, correlated, pvalues, flake_rate):
-        found = pvalues(correlated, CORRELATION, SCALE)
-        assert min(found.values()) > flake_rate / len(found), found
-
-    @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-    def test_a_wrong_scale_is_rejected(self, factor, correlated, pvalues, certain):
-        found = pvalues(correlated, CORRELATION, factor * SCALE)
-        assert found["size"] < certain
-        assert found["law"] < certain
+    def test_the_right_covariance_is_accepted_and_a_wrong_scale_rejected(
+        self, correlated, pvalues, flake_rate, certain
+    ):
+        check_scale(correlated, pvalues, flake_rate, certain)
 
     @pytest.mark.parametrize("wrong", [np.eye(5), np.exp(-(cdist(STARTS, STARTS) ** 2) / (2 * 0.8**2)), CORRELATION**2])
     def test_a_wrong_correlation_is_rejected(self, wrong, correlated, pvalues, certain):

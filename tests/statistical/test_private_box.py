@@ -9,10 +9,7 @@ import pytest
 from scipy import stats
 
 from dpgrams_core import DataError
-from dpgrams_core.privacy.accounting import price
-from dpgrams_core.privacy.calibration import gaussian_multiplier
-from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
-from dpgrams_core.private_box import (
+from dpgrams_core.own_data.bounds import (
     FALSE_ALARM,
     FINE_BINS,
     LEAST_ROWS,
@@ -23,6 +20,9 @@ from dpgrams_core.private_box import (
     private_range,
     trimmed,
 )
+from dpgrams_core.privacy.accounting import price
+from dpgrams_core.privacy.calibration import gaussian_multiplier
+from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 
 RUNS = 40
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpgrams_core import Dataset, run
 from dpgrams_core.auditing.bounds import both_tests
-from dpgrams_core.methods import Method
+from dpgrams_core.methods.registry import Method
 from dpgrams_core.privacy import noise as noise_module
 
 N, TRIALS, EPSILON, DELTA = 60, 400, 1.0, 1e-5

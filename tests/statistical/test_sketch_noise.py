@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from dpgrams_core.fourier import feature_sums
-from dpgrams_core.methods.functional import release_surface
+from dpgrams_core.methods.functional.modes import release_surface
+from dpgrams_core.methods.functional.spec import FunctionalSpec
+from dpgrams_core.numerics.sketch import feature_sums
 from dpgrams_core.privacy.calibration import gaussian_multiplier
-from dpgrams_core.specs import FunctionalSpec
 
 SCALE = math.sqrt(2 + 2 / 31) * gaussian_multiplier(1.0, 1e-6)
 

@@ -1,4 +1,4 @@
-"""The joint noise of a ``tight`` round: at the door, and recovered from what a run releases."""
+"""The joint noise of a ``tight`` round: at the door, behind it, and in the heights that a run publishes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from scipy import stats
 from scipy.linalg import block_diag
 from scipy.spatial.distance import cdist
 
+from benchmarks.naive import naive_density_and_gradient
 from dpgrams_core import run
-from dpgrams_core.density import naive_density_and_gradient
-from dpgrams_core.kernels import KERNELS
-from dpgrams_core.methods.linear_rounds import joint_covariance
+from dpgrams_core.methods.dp_grams.plan import TIGHT
+from dpgrams_core.methods.dp_grams.rounds import joint_covariance
+from dpgrams_core.numerics.kernels import KERNELS
 
-H, STEP, RUNS, RECORDS = 1.5, 0.6, 1_000, 60
+H, RUNS, HEIGHTS, RECORDS = 1.5, 1_000, 400, 60
 STARTS = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.3), (2.0, 1.0)]
 AT = np.array(STARTS)
 COVARIANCE = joint_covariance(AT, H)
@@ -57,83 +58,102 @@ class TestAtTheDoor:
         assert 2 * stats.norm.sf(abs(float(first @ later)) / np.linalg.norm(later)) > flake_rate
 
 
-def recovered(seed, table, **options):
-    """(noise of the scores of one full-batch step in the order of STARTS, exact density and gradient, release)."""
+@pytest.fixture(scope="module")
+def rounds(seed, table, read_rounds):
+    """(noise of the sums of one full-batch round in the order of STARTS, its stated scale)."""
     points = np.random.default_rng(seed).normal(0, 1.5, (RECORDS, 2))
-    density, gradient = naive_density_and_gradient(KERNELS["gaussian"], points, AT, H)
-    data, found = table(points), []
+    exact, data, found = naive_sums(points, AT), table(points), []
     for number in range(RUNS):
+        read_rounds.clear()
         release = run(
             "dp_grams",
             data,
             seed=seed + number,
             calibration="tight",
             bandwidth=H,
-            step_size=STEP,
             n_steps=1,
-            batch_size=RECORDS,
             n_starts=4,
             candidates=STARTS,
             suppression_radius=0.5,
-            gradient_clip=1e9,
-            **options,
         )
-        start, end = release.trajectories
-        order = [start.tolist().index(list(point)) for point in STARTS]  # each is drawn once
-        score = (end - start)[order] / STEP
-        found.append((score - gradient / np.maximum(density, release.spec.density_floor)[:, None]).ravel())
-    return pairs(found), density, gradient, release
+        ((at, sums),) = read_rounds
+        order = [at.tolist().index(list(point)) for point in STARTS]  # each is drawn once
+        slopes = sums[4:].reshape(4, 2)[order]
+        found.append(np.concatenate([sums[:4][order], slopes.ravel()]) - exact)
+    return pairs(found), release.events[1].noise_scale
 
 
-@pytest.fixture(scope="module")
-def slopes(seed, table):
-    noise, _, _, release = recovered(seed, table, density_floor=1e3)
-    return noise, release.noise_scale
+def naive_sums(points, at):
+    """Values and h times gradients of the kernel sum, from the naive density."""
+    density, gradient = naive_density_and_gradient(KERNELS["gaussian"], points, at, H)
+    return 2 * np.pi * len(points) * H**2 * np.concatenate([density, H * gradient.ravel()])
 
 
-class TestSlopes:
-    """A floor above every density leaves the gradient over the floor: its noise is the slopes' block."""
+class TestRounds:
+    """What a round releases is the sums at its points, and noise with the stated scale and joint covariance."""
 
-    def test_the_stated_scale_is_accepted(self, slopes, pvalues, flake_rate):
-        noise, scale = slopes
-        found = pvalues(noise, COVARIANCE[4:, 4:], scale)
+    def test_the_stated_scale_is_accepted(self, rounds, pvalues, flake_rate):
+        noise, scale = rounds
+        found = pvalues(noise, COVARIANCE, scale)
         assert min(found.values()) > flake_rate / len(found), found
 
     @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-    def test_another_scale_is_rejected(self, factor, slopes, pvalues, certain):
-        noise, scale = slopes
-        assert pvalues(noise, COVARIANCE[4:, 4:], factor * scale)["size"] < certain
+    def test_another_scale_is_rejected(self, factor, rounds, pvalues, certain):
+        noise, scale = rounds
+        assert pvalues(noise, COVARIANCE, factor * scale)["size"] < certain
 
-    def test_other_correlations_are_rejected(self, slopes, pvalues, certain):
-        noise, scale = slopes
+    def test_other_correlations_are_rejected(self, rounds, pvalues, certain):
+        noise, scale = rounds
+        apart = block_diag(COVARIANCE[:4, :4], COVARIANCE[4:, 4:])
         published = np.kron(np.exp(-cdist(AT, AT) / H), np.eye(2))  # that of alg:dpgrams
-        for wrong in (np.eye(8), published):
+        for wrong in (np.eye(12), apart, block_diag(COVARIANCE[:4, :4], published)):
             assert min(pvalues(noise, wrong, scale).values()) < certain
 
-
-@pytest.fixture(scope="module")
-def quotients(seed, table):
-    noise, density, gradient, release = recovered(seed, table, density_floor=1e-12, epsilon=1e5)
-    c = 1 / (2 * np.pi * RECORDS * H**2)  # kernel sums to densities
-    to_score = np.hstack([block_diag(*(-gradient / density[:, None] ** 2)[:, :, None]), np.zeros((8, 8))])
-    to_score[:, 4:] = np.diag(np.repeat(1 / (density * H), 2))
-    return noise, c * to_score, release.events[1].noise_scale
+    def test_a_sum_left_out_is_seen(self, rounds, pvalues, certain):
+        noise, scale = rounds
+        assert min(pvalues(noise + scale, COVARIANCE, scale).values()) < certain
 
 
-class TestQuotients:
-    """With neither floor nor clip and little noise, a score moves by (dg - score dp) / p: both blocks together."""
+@pytest.fixture(scope="module", params=["simulation", "release"])
+def heights(request, seed, table):
+    """(noise of the one released height, its stated scale): a start that cannot move, at either door."""
+    private = request.param == "release"
+    points = np.random.default_rng(seed).normal(0, 0.7, (RECORDS, 2))
+    data, found = table(points, private=private), []
+    for number in range(HEIGHTS):
+        release = run(
+            "dp_grams",
+            data,
+            seed=None if private else seed + number,
+            calibration="tight",
+            bandwidth=H,
+            n_steps=1,
+            n_starts=1,
+            candidates=[(0.0, 0.0)],
+            clip_multiplier=1e-12,
+            n_modes=1,
+            epsilon=20.0,
+        )
+        assert release.door == request.param
+        found.append(release.heights[0])
+    scale = release.events[1].noise_scale
+    prior = (TIGHT.prior * RECORDS) ** 2
+    kept = prior / (prior + scale**2)  # what the prior leaves of a single observation
+    return np.array(found) / kept - naive_sums(points, np.zeros((1, 2)))[0], scale
 
-    def test_the_joint_covariance_is_accepted(self, quotients, pvalues, flake_rate):
-        noise, to_score, scale = quotients
-        found = pvalues(noise, to_score @ COVARIANCE @ to_score.T, scale)
-        assert min(found.values()) > flake_rate / len(found), found
+
+class TestHeights:
+    """A height that is published is the kernel sum at its place with the noise that is priced."""
+
+    def size(self, noise, scale):
+        total = float((noise**2).sum()) / scale**2
+        law = stats.chi2(len(noise))
+        return 2 * min(law.cdf(total), law.sf(total), 0.5)
+
+    def test_the_stated_scale_is_accepted(self, heights, flake_rate):
+        assert self.size(*heights) > flake_rate
 
     @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
-    def test_another_scale_is_rejected(self, factor, quotients, pvalues, certain):
-        noise, to_score, scale = quotients
-        assert pvalues(noise, to_score @ COVARIANCE @ to_score.T, factor * scale)["size"] < certain
-
-    def test_noise_on_the_slopes_alone_is_rejected(self, quotients, pvalues, certain):
-        noise, to_score, scale = quotients
-        alone = block_diag(np.zeros((4, 4)), COVARIANCE[4:, 4:])
-        assert min(pvalues(noise, to_score @ alone @ to_score.T, scale).values()) < certain
+    def test_another_scale_is_rejected(self, factor, heights, certain):
+        noise, scale = heights
+        assert self.size(noise, factor * scale) < certain

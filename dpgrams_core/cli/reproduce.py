@@ -1,0 +1,118 @@
+"""The command ``reproduce``: the paper's tables and figures with ours beside them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from dpgrams_core.cli import add_shared, number_or_name
+from dpgrams_core.cli.sweep import run_with_progress, shown_before
+from dpgrams_core.model.checks import whole
+from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.run import AnyDataset, Run
+from dpgrams_core.studies.paper.experiments import EXPERIMENTS, GROUPS, Experiment
+from dpgrams_core.studies.paper.reproduce import comparison, summary, wide
+from dpgrams_core.studies.paper.shipped import ship, what_is_missing
+from dpgrams_core.sweeps.cell import CellResult
+from dpgrams_core.sweeps.plan import MAX_RUNS, check_data
+
+
+def add_reproduce(commands: Any) -> None:
+    """The options of ``reproduce``."""
+    again = commands.add_parser("reproduce", help="recompute the paper's tables beside the printed values")
+    again.add_argument("what", choices=list(GROUPS))
+    again.add_argument("--runs", type=number_or_name, help="of every cell; by default 50 for modes and 20 for the rest")
+    again.add_argument("--columns", nargs="+", help="only these, such as " + ", ".join(EXPERIMENTS["modes"].names))
+    add_shared(again, "--executor", "--scheduler", "--out")
+    again.add_argument("--ship", action="store_true", help="write tables that are complete into assets/results")
+    add_shared(again, "--json")
+
+
+def reproduce_text(arguments: argparse.Namespace) -> str:
+    """Run the experiments, one after the other, and return their tables; what stops it ends it with what there is."""
+    experiments = [EXPERIMENTS[name] for name in GROUPS[arguments.what]]
+    if arguments.runs is not None:
+        whole("runs", arguments.runs, 1, MAX_RUNS)
+    for experiment in experiments:
+        experiment.cells(1, arguments.columns or experiment.names)  # a wrong column is refused before any run
+        if arguments.ship:
+            _refuse_a_part(experiment, arguments)
+    texts: list[str] = []
+    stopped: BaseException | None = None
+    try:
+        not_shipped = [trouble for item in experiments if (trouble := _one(item, arguments, texts))]
+        stopped = DataError(" ".join(not_shipped)) if not_shipped else None
+    except (KeyboardInterrupt, SpecError, DataError) as error:
+        if not texts:
+            raise
+        stopped = error
+    return shown_before(stopped, "\n\n".join(texts))
+
+
+def _refuse_a_part(experiment: Experiment, arguments: argparse.Namespace) -> None:
+    """A part of a table must not take the place of a whole one; better said before hours of work than after."""
+    if arguments.columns:
+        raise SpecError("columns", " ".join(arguments.columns), "a finished table has all columns; leave it out")
+    if arguments.runs is not None and arguments.runs < experiment.runs:
+        allowed = f"the finished table of {experiment.name} has at least {experiment.runs} runs a cell"
+        raise SpecError("runs", arguments.runs, allowed)
+    if not arguments.scheduler:
+        check_data(cell for _, cell in experiment.cells(1, experiment.names))
+
+
+def _one(experiment: Experiment, arguments: argparse.Namespace, texts: list[str]) -> str:
+    """Run one experiment and add its text; returns why it was not shipped, where that was wished."""
+    runs = experiment.runs if arguments.runs is None else arguments.runs
+    planned = experiment.cells(runs, arguments.columns or experiment.names)
+    cells = planned if arguments.scheduler else _with_data(planned)
+    column_of = {cell: column for column, cell in cells}
+    kept, stopped = run_with_progress(list(column_of), arguments, keep=lambda result: result)
+    found = {result.cell: result for result in kept}
+    results = [(column, found[cell]) for cell, column in column_of.items() if cell in found]  # in the planned order
+    texts.append(_text(experiment, runs, results, arguments.json))
+    if stopped is not None:
+        raise stopped
+    if not arguments.ship:
+        return ""
+    made = [result for _, result in results]
+    if missing := what_is_missing(experiment, made, runs):
+        return f"The finished table of {experiment.name} was left as it was: {missing}."
+    words = f"python -m dpgrams_core reproduce {arguments.what} --runs {runs}"
+    ship(experiment.name, made, command=words, seed=0, date=datetime.now(UTC).date().isoformat())
+    return ""
+
+
+def _with_data(cells: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
+    """The cells whose data are on this machine; those of others are left out, and it is said why."""
+    here: dict[AnyDataset, bool] = {}
+    for _, cell in cells:
+        if cell.dataset not in here:
+            try:
+                check_data([cell])
+            except DataError as error:
+                print(f"The tables of {cell.dataset} are left out. {error}", file=sys.stderr)
+                here[cell.dataset] = False
+            here.setdefault(cell.dataset, True)
+    return [pair for pair in cells if here[pair[1].dataset]]
+
+
+def _text(experiment: Experiment, runs: int, results: Sequence[tuple[str, CellResult]], as_json: bool) -> str:
+    table = comparison(experiment, results)
+    if as_json:
+        return str(table.to_json(orient="records", indent=2))
+    parts = [f"{experiment.name}: {runs} runs a cell, mean ± standard error"]
+    if table.empty:
+        return f"{parts[0]}\n\nNo run is finished."
+    for name in dict.fromkeys(table["table"]):
+        here = table[table["table"] == name]
+        for measure in experiment.measures:
+            shown = here[here["measure"] == measure]
+            if not shown.empty:
+                text = wide(experiment, shown, measure).to_string(index=False, na_rep="", float_format="{:.4g}".format)
+                parts.append(f"{name}, {measure}\n{text}")
+    if failed := table[table["failures"] > 0]["column"].nunique():
+        parts.append(f"Some runs of {failed} columns failed: see the failures in --json.")
+    return "\n\n".join([*parts, summary(experiment, table)]).rstrip()

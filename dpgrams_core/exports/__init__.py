@@ -1,0 +1,1 @@
+"""What leaves the page as a file: settings, scripts, reports, tables."""

@@ -1,0 +1,233 @@
+"""Pages that open from disk without a network: one picture, or a report of one page for stakeholders.
+
+plotly.js stands in the file itself, and a content policy in its head forbids the browser to fetch anything at all.
+Jinja2 escapes every text.  What a chart shows is its builder's business: for private data it draws releases only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import plotly.graph_objects as go
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+from plotly.io import to_html
+from plotly.offline import get_plotlyjs
+
+from dpgrams_core.figures.style import INK, PRIVATE, RULE, SOFT_INK, WHITE, Chart, short
+from dpgrams_core.model.guarantee import NEIGHBOURS, RESPONSE_ONLY, STATUSES
+from dpgrams_core.model.results import Guarantee
+from dpgrams_core.privacy.ledger.book import BLIND_SPOT, Account, Charge
+from dpgrams_core.privacy.meaning import belief, one_in, percent, tiny
+from dpgrams_core.sweeps.fingerprint import engine_fingerprint
+
+MOST_ROWS = 8  # of a table in a report; the CSV has them all
+PICTURE_HEIGHT = 430
+FONT = "Arial, Helvetica, sans-serif"  # one that a saved picture finds again
+CONFIG: dict[str, Any] = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"scale": 2}}
+# 'unsafe-eval' is for plotly's 3-D drawings; with default-src 'none' a script still cannot reach anything.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "base-uri 'none'; form-action 'none'"
+)
+_STYLE = f"""
+body {{ font: 17px/1.4 system-ui, sans-serif; color: {INK}; background: {WHITE}; max-width: 62rem; margin: 1.2rem auto;
+  padding: 0 1rem; }}
+h1 {{ font-size: 1.75rem; margin: 0 0 .4rem; }} h2 {{ font-size: 1.15rem; margin: 0 0 .3rem; }}
+p, ul {{ margin: .3rem 0; }} ul {{ padding-left: 1.2rem; }}
+.answer {{ font-size: 1.35rem; white-space: pre-line; }}
+.caption, footer {{ color: {SOFT_INK}; font-size: .9rem; }}
+.pictures {{ display: flex; flex-wrap: wrap; gap: 1rem; }} .pictures > div {{ flex: 1 1 24rem; min-width: 0; }}
+.card {{ border: 2px solid {PRIVATE}; border-radius: .5rem; padding: .6rem .9rem; margin: .7rem 0; }}
+table {{ border-collapse: collapse; font-size: .85rem; margin: .3rem 0; }}
+th, td {{ border-bottom: 1px solid {RULE}; padding: .1rem .6rem; text-align: left; }}
+@page {{ size: A4; margin: 11mm; }}
+@media print {{ body {{ margin: 0; font-size: 11pt; max-width: none; }} button {{ display: none; }}
+  .pictures, .card, table {{ break-inside: avoid; }} }}
+"""
+# A saved picture has no buttons in it.
+_SAVE = """
+function save(format, filename) {
+  const drawn = document.getElementById("picture-0"), { width, height } = drawn.getBoundingClientRect();
+  const layout = { ...drawn.layout, sliders: [], updatemenus: [] };
+  Plotly.downloadImage({ data: drawn.data, layout }, { format, width, height, scale: 2, filename });
+}
+"""
+
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{ title }}</title><style>{{ style }}</style>
+<script>window.PlotlyConfig = {MathJaxConfig: 'local'};</script><script>{{ plotly() }}</script></head>
+<body><h1>{{ title }}</h1>{% block body %}{% endblock %}</body></html>
+"""
+_FIGURE = """\
+{% extends "page" %}
+{% block body %}
+{{ picture }}<p>
+{% for kind in ("png", "svg") %}
+<button onclick="save('{{ kind }}', '{{ name }}')">Save as {{ kind.upper() }}</button>
+{% endfor %}
+</p><script>{{ save }}</script>
+{% endblock %}
+"""
+_REPORT = """\
+{% extends "page" %}
+{% macro listed(sentences) %}<ul>{% for text in sentences %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
+{% block body %}
+<p class="answer">{{ answer }}</p>
+<div class="pictures">{% for picture in pictures %}<div>{{ picture }}</div>{% endfor %}</div>
+{% for table in tables %}
+<table><thead><tr>{% for name in table.columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in table.head(most_rows).itertuples(index=False, name=None) %}
+<tr>{% for value in row %}<td>{{ value | cell }}</td>{% endfor %}</tr>
+{% endfor %}
+</tbody></table>
+{% if table | length > most_rows %}
+<p class="caption">and {{ "{:,}".format(table | length - most_rows) }} more rows, which the CSV has</p>
+{% endif %}
+{% endfor %}
+{% for name, first, rest in guarantees %}
+<section class="card"><h2>Is it safe? {{ name }}</h2><p><b>{{ first }}</b></p>{{ listed(rest) }}</section>
+{% endfor %}
+<h2>What this does not cover</h2>{{ listed(not_covered) }}
+{% if ledger %}<p><b>Ledger:</b> {{ ledger }}</p>{% endif %}
+<footer>{{ origin }}</footer>
+{% endblock %}
+"""
+
+
+def figure_html(chart: Chart, title: str) -> str:
+    """One picture with its sentence as a page of its own, with buttons that save it as PNG and as SVG."""
+    return _PAGES.get_template("figure").render(title=title, name=file_stem(title), picture=_picture(chart, 0, None))
+
+
+def stakeholder_report(
+    *,
+    question: str,
+    answer: str,
+    charts: Sequence[Chart],
+    guarantees: Sequence[tuple[str, Guarantee]],
+    origin: str,
+    ledger: str | None = None,
+    notes: Sequence[str] = (),
+    made_at: datetime | None = None,
+) -> str:
+    """A report of one page, as HTML that needs no network: question, answer, pictures, guarantees, the ledger's line.
+
+    ``guarantees`` are (name of the method, its guarantee), one for each private result shown; ``origin`` is where the
+    numbers come from, such as ``simulation_origin``; ``ledger`` is from ``ledger_line``, for a release of private data;
+    ``notes`` are further sentences, such as what is treated as public; ``made_at`` is now by default.
+    """
+    when = (made_at or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC")
+    height = PICTURE_HEIGHT if len(charts) == 1 else PICTURE_HEIGHT - 90
+    return _PAGES.get_template("report").render(
+        title=question,
+        answer=answer,
+        pictures=[_picture(chart, number, height) for number, chart in enumerate(charts)],
+        tables=[chart.table for chart in charts if not chart.table.empty],
+        guarantees=[(name, words[0], words[1:]) for name, item in guarantees if (words := guarantee_words(item))],
+        not_covered=[*_NOT_COVERED, *([BLIND_SPOT] if ledger else []), *notes],
+        ledger=ledger,
+        origin=f"{origin} Made {when} by engine {engine_fingerprint()}.",
+    )
+
+
+RELEASE_ORIGIN = "One release of private data, with fresh randomness and without a seed."
+ONE_ROW = "One row is protected: a person with k rows has k times the ε, and a δ that grows faster still."
+_NOT_COVERED = (
+    ONE_ROW,
+    "That nobody learns about a person from the records of others: a true pattern of the group stays a pattern.",
+    "Other releases of the same data: what they cost adds up.",
+    "The settings, the box and the number of records, which are treated as public.",
+)
+
+
+def simulation_origin(seeds: Sequence[int]) -> str:
+    """Where the numbers of a simulation come from."""
+    listed = ", ".join(str(seed) for seed in dict.fromkeys(seeds))
+    what = "one run, seed" if len(seeds) == 1 else f"{len(seeds)} runs, seed"
+    return f"Simulation ({what} {listed}) on synthetic or public data: nobody’s private data are behind these numbers."
+
+
+def ledger_line(charge: Charge, account: Account | None) -> str:
+    """A charge and the state of its account in a few sentences; the account's name stays out.
+
+    Without an account, where the ledger cannot be read now, there is nothing about what is left.
+    """
+    made = (
+        f"charge {charge.id} at {charge.at}: {charge.description}, ε = {charge.epsilon:g}, δ = {charge.delta:g} "
+        f"({charge.status})."
+    )
+    if account is None:
+        return f"{made} The ledger could not be read when this was written, so what is left is not shown."
+    return (
+        f"{made} {account.totals.statement} Of the cap of ε = {account.cap_epsilon:g} and "
+        f"δ = {account.cap_delta:g}, ε = {account.left_epsilon:g} and δ = {account.left_delta:g} are left."
+    )
+
+
+def guarantee_words(guarantee: Guarantee) -> tuple[str, ...]:
+    """A guarantee in sentences for people who do not know ε; they say what is proven and no more (meaning.py)."""
+    if guarantee.status == "none" or not math.isfinite(guarantee.epsilon):
+        return ("No privacy: the result was computed from the records as they are.", *guarantee.caveats)
+    status = guarantee.words.capitalize() + STATUSES[guarantee.status].report
+    head = (
+        f"{status}. ε = {short(guarantee.epsilon)}, δ = {tiny(guarantee.delta)}, "
+        f"neighbours: {guarantee.neighbours} ({NEIGHBOURS[guarantee.neighbours]})."
+    )
+    after = belief(0.5, *guarantee.of_replacement)
+    subject = "Someone" if guarantee.words == "proven" else "If the claim holds, someone"
+    if guarantee.status == "proven" and guarantee.condition:
+        subject = f"{guarantee.condition.capitalize()}, someone"
+    what, known, end = "a record is", "all other records", "."
+    if guarantee.neighbours == RESPONSE_ONLY:
+        what, known = "the response of a record is", "all other records and every predictor"
+        end = ". Predictors are not protected."
+    risk = (
+        f"{subject} who was 50% sure that {what} A and not B can become at most {percent(after.most)} sure once the "
+        f"result is out, even knowing {known}"
+    )
+    if after.chance_above > 0:
+        risk += (
+            f" (δ leaves room for exceptions: a chance of at most {one_in(after.chance_above)} to become more than a "
+            "point surer)"
+        )
+    return (head, risk + end, guarantee.statement, *guarantee.caveats)
+
+
+def file_stem(text: str) -> str:
+    """A name for a file: letters, digits and dashes only."""
+    return "-".join(re.findall("[a-z0-9]+", text.lower()))[:60].strip("-") or "export"
+
+
+def _picture(chart: Chart, number: int, height: int | None) -> Markup:
+    """A chart on white with its sentence; with a height of its own it stands still, as on paper."""
+    figure = go.Figure(chart.figure)
+    figure.update_layout(template="plotly_white", paper_bgcolor=WHITE, font={"size": 14, "family": FONT})
+    if height is not None:
+        figure.frames = []
+        figure.update_layout(height=height, sliders=[], updatemenus=[], margin={"b": 40})
+    drawn = to_html(
+        figure, include_plotlyjs=False, full_html=False, div_id=f"picture-{number}", config=CONFIG, auto_play=False
+    )
+    return Markup('{}<p class="caption">{}</p>').format(Markup(drawn), chart.sentence)
+
+
+# Every text is escaped by Jinja2; what is Markup here is ours or plotly's.
+_PAGES = Environment(
+    loader=DictLoader({"page": _PAGE, "figure": _FIGURE, "report": _REPORT}),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_PAGES.globals |= {"policy": Markup(_POLICY), "style": Markup(_STYLE), "save": Markup(_SAVE), "most_rows": MOST_ROWS}
+_PAGES.globals["plotly"] = lambda: Markup(get_plotlyjs())
+_PAGES.filters["cell"] = lambda value: short(value) if isinstance(value, float) else str(value)

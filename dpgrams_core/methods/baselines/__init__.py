@@ -1,0 +1,1 @@
+"""What the private methods are compared with: mean shift, PMS, LOWESS, k-means and DP-k-means."""

@@ -1,0 +1,1 @@
+"""DP-PMS (alg:dp-pms), private modal regression."""

@@ -1,0 +1,221 @@
+"""The functional release: one noisy kernel sum, spent once, and everything after it free.
+
+Theorem.  Let f_X(x) = sum_i exp(-|x - X_i|^2 / 2h^2), c(X) its coefficients in a fixed orthonormal set of the
+RKHS of this kernel (numerics/surface.py), and sigma = sqrt(2) z(epsilon, delta) with z the multiplier of the analytic
+Gaussian mechanism.  Releasing c(X) + N(0, sigma^2 I) is (epsilon, delta)-DP for the replacement of one record.
+
+Proof.  Replacing X_i by X' changes f by k(., X') - k(., X_i), of squared RKHS norm
+k(X', X') + k(X_i, X_i) - 2 k(X', X_i) = 2 - 2 k(X', X_i) <= 2, since k > 0.  Coefficients in an orthonormal set
+are no longer than the function, so c changes by at most sqrt(2) in Euclidean norm, and the Gaussian mechanism
+with noise sqrt(2) z has the stated guarantee (Balle & Wang 2018, theorem 8).  Surface, gradient, modes, paths
+and synthetic twins are functions of the release (post-processing).  This is the mechanism of Hall, Rinaldo &
+Wasserman (2013) with the exact multiplier, released as coefficients instead of values.  In doubles one record moves
+the sums a little farther; ``release_event`` sets the noise for that (numerics/rounding.py).
+
+In more columns than a grid can hold.  Let phi be the Fourier features of numerics/sketch.py, with |phi(x)| <= 1 and
+|phi(x) - phi(y)| <= Delta for all x and y, Delta^2 = 2 + 2/31 (and a slack for rounding).  Releasing
+sum_i phi(X_i) + N(0, (Delta z)^2 I) has the same guarantee by the same proof: replacing X_i by X' changes the sum by
+phi(X') - phi(X_i), at most Delta long.  The frequencies follow from the number of columns and the bandwidth alone.
+
+Missing values.  A private record that misses one adds nothing to the sum, and n stays the number of rows (door.py).
+Replacing a record by such a one, or the other way, changes f by k(., X_i), of norm 1 < sqrt(2), and a sketch by
+|phi| <= 1 < Delta: the same noise covers it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpgrams_core.methods.functional.spec import FunctionalSpec
+from dpgrams_core.model.errors import SpecError
+from dpgrams_core.model.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
+from dpgrams_core.numerics.bandwidths import (
+    Bandwidth,
+    BandwidthFacts,
+    choose_bandwidth,
+    mean_side,
+    reference_spread,
+    release_bandwidth,
+)
+from dpgrams_core.numerics.bumps import SEARCH_SPREADS, Bumps, find_bumps, find_sketch_bumps
+from dpgrams_core.numerics.merging import climb, radius_groups
+from dpgrams_core.numerics.scaling import BareSurface
+from dpgrams_core.numerics.sketch import (
+    SKETCH_SENSITIVITY,
+    ReleasedSketch,
+    check_resolution,
+    choose_blocks,
+    feature_sums,
+    public_points,
+    sketch_sensitivity,
+)
+from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients, surface_sensitivity
+from dpgrams_core.privacy.accounting import price
+from dpgrams_core.privacy.calibration import gaussian_multiplier
+from dpgrams_core.privacy.events import GaussianRelease
+from dpgrams_core.privacy.noise import Noise
+
+Array = np.ndarray
+SENSITIVITY = math.sqrt(2)  # of real numbers; ``release_event`` adds the slack for rounding
+GRID_DIMENSIONS = 3
+PATH_STEPS, PATH_STARTS, PATH_STARTS_A_SIDE = 12, 36, 6
+SIZED_AT = 200  # records
+ON_A_GRID = (
+    "Proven: replacing one record changes the whole released surface by at most √2 in the norm of its noise, "
+    "and its modes, paths and heights are computed from that surface alone. It is paid for once."
+)
+IN_A_SKETCH = (
+    f"Proven: replacing one record moves the whole released sketch by at most {SKETCH_SENSITIVITY:.3f}, wherever "
+    "the record lies, and its modes, paths and heights are computed from that sketch alone. It is paid for once."
+)
+
+
+def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset) -> Bandwidth:
+    """The wished bandwidth, or the public rule of this release times the public scale; refused beyond the box."""
+    if spec.bandwidth is None:
+        sigma = SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
+        value = release_bandwidth(n=data.n, d=data.dimension, box=data.box, sigma=sigma)
+        chosen = Bandwidth(value * (spec.bandwidth_scale or 1.0), "release", True)
+    else:
+        facts = BandwidthFacts(
+            n=data.n, d=data.dimension, box=data.box, epsilon=spec.epsilon, beta=spec.beta, points=data.usable_points
+        )
+        chosen = choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts, spec.bandwidth_from)
+    if chosen.value > mean_side(data.box):
+        # The bandwidth itself is not repeated: it may have been read off private records.
+        fixed = isinstance(spec.bandwidth, (int, float)) or spec.bandwidth_scale is None
+        name = "bandwidth" if fixed else "bandwidth_scale"
+        allowed = "the bandwidth is wider than the box, so there would be nothing to see in it; for this box h must be"
+        raise SpecError(name, getattr(spec, name), f"{allowed} at most {mean_side(data.box):.3g}")
+    return chosen
+
+
+def release_event(spec: FunctionalSpec, n: int, box: Array, h: float) -> GaussianRelease:
+    """Sensitivity and noise of a surface on a grid, from public facts alone."""
+    multiplier = gaussian_multiplier(spec.epsilon, spec.delta)
+    sensitivity = surface_sensitivity(n, box, h, multiplier)
+    return GaussianRelease(sensitivity=sensitivity, noise_scale=sensitivity * multiplier)
+
+
+def public_starts(box: Array) -> Array:
+    """A public lattice of starts for the paths that are drawn."""
+    per_side = max(2, round(PATH_STARTS_A_SIDE ** min(1.0, 2 / len(box))))
+    axes = [np.linspace(low, high, per_side + 2)[1:-1] for low, high in box]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(box))
+
+
+def distinct_modes(surface: BareSurface, bumps: Bumps) -> tuple[Array, Array]:
+    """One mode for each peak of the release that the bumps stand on, with its significance.
+
+    Several bumps under one peak describe its shape (a long cluster needs many round bumps), not several modes: bumps
+    whose climbs end together are one mode, placed at the most significant of them; on a grid at the peak, unless it is
+    alone.
+    """
+    if len(bumps.centres) == 0:
+        return bumps.centres, bumps.significance
+    h, sketched = surface.bandwidth, isinstance(surface, ReleasedSketch)
+    floor = surface.noise_at(bumps.centres, h) if sketched else surface.noise_scale
+    peaks = climb(surface, bumps.centres, 40, h, floor)[-1]
+    groups = radius_groups(peaks, h)
+    members = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)]
+    best = np.array([some[np.argmax(bumps.significance[some])] for some in members])
+    if sketched:
+        best = np.sort(best)
+        return bumps.centres[best], bumps.significance[best]
+    alone = np.array([[len(some) == 1] for some in members])
+    return np.where(alone, bumps.centres[best], peaks[best]), bumps.significance[best]
+
+
+def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
+    """The part that reads the records: the noisy surface or sketch with its guarantee, and no mode read off it yet.
+
+    One pass over the records, of cost O(n g d) for g nodes a side; as a sketch O(n b) for the b = 32 blocks of 32
+    vertices at most.
+    """
+    refuse_private(data, noise.door)
+    bandwidth = choose_release_bandwidth(spec, data)
+    h, multiplier = bandwidth.value, gaussian_multiplier(spec.epsilon, spec.delta)
+    released: type[BareSurface]
+    if data.dimension > GRID_DIMENSIONS:
+        check_resolution(data.box, h)
+        blocks = choose_blocks(data.n, SKETCH_SENSITIVITY * multiplier)
+        sensitivity = sketch_sensitivity(data.n, blocks, multiplier)
+        event = GaussianRelease(sensitivity=sensitivity, noise_scale=sensitivity * multiplier)
+        sums = partial(feature_sums, box=data.box, bandwidth=h, blocks=blocks)
+        released, statement = ReleasedSketch, IN_A_SKETCH
+    else:
+        sums = partial(coefficients, bases=box_bases(data.box, h))
+        event = release_event(spec, data.n, data.box, h)
+        released, statement = ReleasedSurface, ON_A_GRID
+    guarantee = guarantee_of(spec, bandwidth, event, statement)  # priced before anything is drawn
+    noisy = noise.independent_gaussian(sums(data.points), event.noise_scale)
+    return Release(
+        method="functional",
+        modes=np.empty((0, data.dimension)),
+        surface=released(noisy, data.box, h, event.noise_scale, data.n),
+        noise_scale=event.noise_scale,
+        spec=replace(spec, **bandwidth.as_run()),
+        events=(event,),
+        guarantee=guarantee,
+        _diagnostics=Diagnostics(outside_box=outside_box(data)),
+    )
+
+
+def guarantee_of(
+    spec: FunctionalSpec, bandwidth: Bandwidth, event: GaussianRelease, statement: str = ON_A_GRID
+) -> Guarantee:
+    """The guarantee of one Gaussian release: proven, unless the bandwidth was read off the records."""
+    cost = price((event,), spec.delta)
+    epsilon = spec.epsilon if math.isclose(cost.epsilon, spec.epsilon, rel_tol=1e-6) else cost.epsilon
+    guarantee = Guarantee(epsilon=epsilon, delta=cost.delta, status="proven", statement=statement)
+    return guarantee if bandwidth.public else guarantee.without_public_bandwidth(bandwidth.rule)
+
+
+def outside_box(data: Dataset) -> int:
+    """How many records lie outside the public box: they count less there, and the guarantee still holds.
+
+    Private records are in it by now, and how many were not is nobody's business.
+    """
+    if data.private:
+        return 0
+    return int(((data.points < data.box[:, 0]) | (data.points > data.box[:, 1])).any(axis=1).sum())
+
+
+def sized(release: Release, points: Array) -> Release:
+    """The same with the height that its noise hides, the median at some records, among the diagnostics."""
+    assert release.surface is not None
+    some = points[:: max(1, len(points) // SIZED_AT)]
+    size = float(np.median(release.surface.value(some)))
+    return replace(release, _diagnostics=replace(release.diagnostics, score_size=size))
+
+
+def functional(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
+    """Release the kernel sum of the data once, and read its modes off the release (post-processing)."""
+    return sized(read_modes(release_surface(data, spec, noise), data.box), data.points)
+
+
+def read_modes(bare: Release, box: Array) -> Release:
+    """A bare release with the modes that are read off it."""
+    return replace(bare, **modes_of(bare, bare.spec.n_modes))
+
+
+def modes_of(bare: Release, n_modes: int | None) -> dict[str, Any]:
+    """Modes, their significance and the paths to them, as fields of a release."""
+    surface = bare.bare_surface
+    assert surface is not None
+    reference, width = reference_spread(surface.box), surface.bandwidth
+    if isinstance(surface, ReleasedSketch):
+        bumps, starts = find_sketch_bumps(surface, n_modes, reference), public_points(surface.box, PATH_STARTS)
+        width = math.hypot(width, SEARCH_SPREADS[-1] * reference)
+        floor: Array | float = surface.noise_at(starts, width)
+    else:
+        bumps, starts = find_bumps(surface, n_modes, reference), public_starts(surface.box)
+        floor = surface.noise_scale
+    modes, significance = distinct_modes(surface, bumps) if n_modes is None else (bumps.centres, bumps.significance)
+    trajectories = climb(surface, starts, PATH_STEPS, width, floor)
+    return {"modes": modes, "significance": significance, "trajectories": trajectories}

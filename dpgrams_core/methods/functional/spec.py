@@ -1,0 +1,54 @@
+"""Public settings of the functional release of modes, of a regression and of clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpgrams_core.model import settings
+from dpgrams_core.model.specs import Spec
+
+OWN_RULE = "Auto: the release's public rule (h)."
+RELEASE_RULE = "the release's public bandwidth rule (h)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionalSpec(Spec):
+    """Public settings of the functional release. ``None`` for the bandwidth means its own public rule."""
+
+    epsilon: float = settings.epsilon()
+    delta: float = settings.delta(1e-6)
+    bandwidth: float | str | None = settings.bandwidth(OWN_RULE)
+    bandwidth_scale: float | None = settings.bandwidth_scale(RELEASE_RULE)
+    bandwidth_from: str | None = settings.bandwidth_from()
+    beta: float = settings.beta()
+    n_modes: int | None = settings.n_modes(40)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionalRegressionSpec(Spec):
+    """Public settings of the functional release for regression.
+
+    ``bandwidth`` is a share of the box's side, the same along x and y; ``None`` means the public rule of the
+    functional release on the unit square. ``grid_size`` is the number of places x at which branches are read off.
+    """
+
+    epsilon: float = settings.epsilon()
+    delta: float = settings.delta(1e-5)
+    bandwidth: float | None = settings.bandwidth(OWN_RULE, rules=False)
+    bandwidth_scale: float | None = settings.bandwidth_scale("the method's public bandwidth rule (h)")
+    grid_size: int = settings.count("Places x", "Places x at which branches are read off.", 2_001, low=2, default=51)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionalCSpec(Spec):
+    """Public settings of clustering by the functional release.
+
+    ``n_clusters``: ``None`` means unknown, and every mode that stands above the noise is a centre.
+    """
+
+    epsilon: float = settings.epsilon()
+    delta: float = settings.delta(1e-5)
+    bandwidth: float | str | None = settings.bandwidth(OWN_RULE)
+    bandwidth_scale: float | None = settings.bandwidth_scale(RELEASE_RULE)
+    bandwidth_from: str | None = settings.bandwidth_from()
+    n_clusters: int | None = settings.n_clusters()

@@ -1,0 +1,1 @@
+"""The words of the engine: errors, checks, specs, results, guarantees and measures."""

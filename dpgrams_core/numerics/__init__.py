@@ -1,0 +1,1 @@
+"""Pure functions of arrays: kernels, densities, surfaces, sketches, bumps and ridges. Draws nothing."""

@@ -1,0 +1,127 @@
+"""All rounds of a noisy ascent read together: a Gaussian-process regression, post-processing and so free.
+
+A round releases values and scaled derivatives of one and the same kernel sum F at its points, with noise whose
+covariance is known exactly: sigma^2 C, C that of values and derivatives of a process of covariance
+exp(-|x - y|^2 / 2 h^2).  Later rounds stand at other points, but they are noisy linear observations of the same F.
+With the prior that F is itself a Gaussian process, of standard deviation ``prior`` and covariance
+exp(-|x - y|^2 / 2 l^2), its posterior mean is a weighted sum over all that was released, and its slope is known
+everywhere.  The length l is above h: a record adds a bump as wide as h, records that stand together add one that is
+wider, and the noise varies over h.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import cdist
+
+Array = np.ndarray
+# Parts of the noise's and the prior's variance: they keep coinciding points from being two, and the matrix from being
+# singular but for rounding, however little noise there is.
+HAIR, HAIR_OF_PRIOR = 1e-6, 1e-8
+
+
+def linear_covariance(a: Array, b: Array, length: float, h: float) -> Array:
+    """Covariance of (f, h grad f) at the rows of ``a`` and ``b`` for a process that varies over ``length``.
+
+    Blocks in the order of the rounds: values, then the gradients row by row, (k (1 + d), l (1 + d)).
+
+    >>> linear_covariance(np.zeros((1, 1)), np.zeros((1, 1)), 2.0, 1.0).diagonal().tolist()
+    [1.0, 0.25]
+    """
+    (k, d), count, ratio = a.shape, len(b), h / length
+    u = (a[:, None, :] - b[None, :, :]) / length
+    values = np.exp(-0.5 * np.einsum("kld,kld->kl", u, u))
+    mixed = ratio * u * values[:, :, None]
+    found = np.empty((k * (1 + d), count * (1 + d)))
+    found[:k, :count] = values
+    found[:k, count:] = mixed.reshape(k, count * d)
+    found[k:, :count] = -mixed.transpose(0, 2, 1).reshape(k * d, count)
+    slopes = -ratio * mixed[:, None, :, :] * u.transpose(0, 2, 1)[..., None]
+    for axis in range(d):
+        slopes[:, axis, :, axis] += ratio**2 * values
+    found[k:, count:] = slopes.reshape(k * d, count * d)
+    return found
+
+
+class PooledRounds:
+    """The regression over the rounds so far.
+
+    Parameters
+    ----------
+    h : the bandwidth, which also scales the released derivatives.
+    length : of the prior, at least about h.
+    prior : its standard deviation, in the units of the sums.
+    noise : sigma.
+    axes : the columns whose derivatives are released; all of them, or the response alone.
+
+    Examples
+    --------
+    >>> at = np.array([[0.0], [1.0]])
+    >>> rounds = PooledRounds(h=1.0, length=1.0, prior=1e6, noise=1.0, axes=(0,))
+    >>> rounds.add(at, np.array([1.0, 0.6065, 0.0, -0.6065]), linear_covariance(at, at, 1.0, 1.0))
+    >>> height, slope = rounds.at(np.array([[0.5]]))
+    >>> round(float(height[0]), 2), round(float(slope[0, 0]), 2)
+    (0.88, -0.44)
+    """
+
+    def __init__(self, *, h: float, length: float, prior: float, noise: float, axes: tuple[int, ...]) -> None:
+        self.h, self.length, self.prior, self.noise, self.axes = h, length, prior, noise, axes
+        self._rounds: list[tuple[Array, Array, Array]] = []
+        self.points = np.empty((0, 0))  # all that the rounds looked at
+
+    @property
+    def unit(self) -> float:
+        """The noise of a height where all rounds look at the same place: what heights are compared with."""
+        return self.noise / float(np.sqrt(len(self._rounds)))
+
+    def _wanted(self, k: int, d: int) -> Array:
+        """Of the values and all derivatives at k points the numbers that are released."""
+        return np.concatenate([np.arange(k), (k + d * np.arange(k)[:, None] + np.array(self.axes)).ravel()])
+
+    def add(self, at: Array, sums: Array, covariance: Array) -> None:
+        """One more round: its points (k, d), the numbers that it released, and the covariance of their noise."""
+        self._rounds.append((at, sums, covariance))
+        points = [place for place, _, _ in self._rounds]
+        d = at.shape[1]
+        everywhere = np.concatenate(points)
+        # The rounds' numbers in the order of one large round at all points: values first.
+        order, values = [], 0
+        ends = np.cumsum([0, *map(len, points)])
+        for low, place in zip(ends, points, strict=False):
+            wanted, k = self._wanted(len(place), d), len(place)
+            slopes = wanted[k:] - k
+            order.append(np.concatenate([low + np.arange(k), ends[-1] + low * d + slopes]))
+            values += k
+        rows = np.concatenate(order)
+        total = self.prior**2 * linear_covariance(everywhere, everywhere, self.length, self.h)[np.ix_(rows, rows)]
+        start = 0
+        for _, numbers, own in self._rounds:
+            part = slice(start, start + len(numbers))
+            total[part, part] += self.noise**2 * own
+            start += len(numbers)
+        total[np.diag_indices(len(total))] += HAIR * self.noise**2 + HAIR_OF_PRIOR * self.prior**2
+        solved = np.zeros(values * (1 + d))
+        released = np.concatenate([numbers for _, numbers, _ in self._rounds])
+        solved[rows] = self.prior**2 * cho_solve(cho_factor(total, lower=True), released)
+        self.points = everywhere
+        self._weights, self._slope_weights = solved[:values], solved[values:].reshape(values, d)
+
+    def seen(self, x: Array, bandwidths: float) -> Array:
+        """Whether some round looked within so many bandwidths of each place, (k,)."""
+        return np.asarray(cdist(x, self.points).min(axis=1) <= bandwidths * self.h)
+
+    def at(self, x: Array) -> tuple[Array, Array]:
+        """Heights (k,) and h times gradients (k, d) of the posterior mean."""
+        ratio = self.h / self.length
+        places, weights = self.points / self.length, self._slope_weights
+        x = x / self.length
+        away = [x[:, axis, None] - places[None, :, axis] for axis in range(x.shape[1])]
+        square, pull = np.zeros_like(away[0]), np.zeros_like(away[0])
+        for axis, u in enumerate(away):
+            square += u * u
+            pull += u * weights[:, axis]
+        kernel = np.exp(-0.5 * square)
+        parts = kernel * (self._weights + ratio * pull)
+        moments = np.stack([(parts * u).sum(axis=1) for u in away], axis=1)
+        return parts.sum(axis=1), ratio**2 * (kernel @ weights) - ratio * moments

@@ -1,0 +1,1 @@
+"""Questions that need many runs: comparisons, error sources, needed budgets, rates, the paper."""

@@ -1,0 +1,1 @@
+"""The paper's tables and experiments, and our runs beside them."""

@@ -1,0 +1,1 @@
+"""Many runs over a grid: planned, computed in parallel, kept and continued."""

@@ -1,0 +1,136 @@
+"""Charts and live curves on the screen, each with its sentence and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dpgrams_core.figures.style import Chart
+from dpgrams_core.model.places import ASSETS
+from dpgrams_core.model.progress import time_words
+from pages._ui import exports, jobs, layout, state
+from pages._ui.jobs import Job, Work
+
+CONFIG = {"displaylogo": False, "toImageButtonOptions": {"scale": 2}}
+UNASKED_SECONDS = 10.0  # of computing that a page does by itself; above that it waits for a press
+MOST_SECONDS = 600.0  # above this not even a press starts it: one visitor must not keep the server for hours
+MOST_PRESSED = 50
+PRESENTER_FONT = 16  # pixels: the charts are not scaled with the page's text
+
+
+def plot(figure: go.Figure, key: str, words: str, place: Any = st) -> None:
+    """The picture of a chart, with words for those who cannot see it; larger letters while presenting."""
+    if layout.presenting():
+        figure = go.Figure(figure).update_layout(font_size=PRESENTER_FONT, legend_font_size=PRESENTER_FONT)
+        for update in (figure.update_xaxes, figure.update_yaxes):
+            update(tickfont_size=PRESENTER_FONT, title_font_size=PRESENTER_FONT)
+    place.plotly_chart(figure, key=key, config=CONFIG, alt=words)
+
+
+def chart(picture: Chart, key: str, title: str = "") -> None:
+    """A chart, its sentence, and its table and files folded under it."""
+    if title:
+        st.subheader(title)
+    plot(picture.figure, f"{key}_chart", picture.sentence)
+    st.caption(picture.sentence)
+    table(picture, key, title)
+
+
+def table(picture: Chart, key: str, title: str = "") -> None:
+    """The numbers of a chart, and its files."""
+    with st.expander("Table and downloads", key=f"{key}_table"):
+        st.dataframe(picture.table, hide_index=True, width="stretch")
+        exports.chart_files(picture, key, title)
+
+
+def begin(settings: Hashable, seconds: float, smaller: str) -> None:
+    """What stands before a page's first picture: values of the link that cannot be used, and a press if it is long."""
+    state.tell_refused()
+    if not may_run("first", settings, seconds, smaller):
+        layout.answer("Nothing has been computed for these settings yet.")
+        st.stop()
+
+
+def agreed(key: str, why: str, label: str, button: str) -> bool:
+    """Whether something slow beside the rest was started in this session."""
+    if not st.session_state.get(key):
+        st.caption(why)
+        if not st.button(label, key=button, icon=":material/play_arrow:"):
+            return False
+        st.session_state[key] = True
+    return True
+
+
+def curve_sizes(n: int, offered: set[int], first: list[int], key: str) -> list[int]:
+    """The heading of a page's curve, and the sizes that it is drawn for, at least n."""
+    st.subheader("What does each ε cost?")
+    how: dict[str, Any] = {"default": first, "key": key, "format_func": "{:,}".format}
+    return st.multiselect("Sample sizes on the curve", sorted(offered), **how) or [n]
+
+
+def wanted(key: str, label: str, settings: Hashable, seconds: float, smaller: str, by_itself: bool = True) -> bool:
+    """Whether to draw something long: a switch, and a press where it costs much (``may_run``)."""
+    if not st.toggle(label, key=key, persist_state="session"):
+        st.caption("Off. Switching it off stops it; what is already computed is kept.")
+        return False
+    return may_run(key, settings, seconds, smaller, by_itself)
+
+
+def may_run(key: str, settings: Hashable, seconds: float, smaller: str, by_itself: bool = True) -> bool:
+    """Whether something may be computed: where it is cheap ``by_itself``, else after a press, and never beyond a limit.
+
+    A press is for these settings, all that the work depends on, and this session; no link holds it.  ``smaller`` names
+    the controls that make it cheaper.
+    """
+    unasked = UNASKED_SECONDS if by_itself else 0.0
+    if seconds <= unasked:
+        return True
+    asks = f"This asks for about {time_words(seconds)} of computing"
+    if seconds > MOST_SECONDS:
+        st.warning(
+            f"{asks}, and a page gives at most {time_words(MOST_SECONDS)}: choose a smaller {smaller}. A script "
+            "or the command line has no such limit.",
+            icon=":material/timer_off:",
+        )
+        return False
+    pressed: list[Hashable] = st.session_state.setdefault("_pressed", [])
+    if (key, settings) in pressed:
+        return True
+    limit = f" Up to {time_words(unasked)} it would start by itself." if unasked else ""
+    st.caption(f"{asks}, so it waits for a press.{limit} Moving any control ends it, and so does leaving.")
+    if not st.button("Run it", key=f"{key}_start", icon=":material/play_arrow:"):
+        return False
+    pressed[:] = [*pressed[-MOST_PRESSED:], (key, settings)]
+    return True
+
+
+def filling(work: Work, picture: Callable[[Any], Chart], key: str, words: str = "{} of {} points") -> None:
+    """A chart that fills in while its work goes on; its table comes with the last piece."""
+
+    def show(found: Any, job: Job | None) -> None:
+        drawn = picture(found)
+        plot(drawn.figure, f"{key}_chart", drawn.sentence)
+        st.caption(drawn.sentence)
+        done, total = work.count(found)
+        if job is not None:
+            st.progress(work.done_share(found), text=words.format(done, total))
+            return
+        if work.error:
+            layout.problem(work.error)
+            st.button("Try again", key=f"{key}_again", on_click=jobs.jobs().forget, args=(work.key,))
+        if len(drawn.table):
+            table(drawn, key)
+
+    jobs.live(work, show)
+
+
+_script = (ASSETS / "components/follow_pointer.js").read_text(encoding="utf-8")
+_follower = st.components.v2.component("dpgrams_follow_pointer", js=_script)
+
+
+def follow_pointer(source: str, target: str, frames: dict[str, Any], rest: str) -> None:
+    """While the pointer is over chart ``source`` show in ``target`` the frame at its x, else the one at ``rest``."""
+    _follower(data={"source": source, "target": target, "frames": frames, "rest": rest}, key="follow_pointer", height=1)

@@ -1,0 +1,408 @@
+"""Step 4 of My data, all of it computed from a release and free: what can be said now; and the ledger of the file."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitAPIException
+
+from dpgrams_core import METHODS, Dataset, load_dataset, run
+from dpgrams_core.exports.csv import table_csv
+from dpgrams_core.exports.report import ONE_ROW, guarantee_words, ledger_line
+from dpgrams_core.figures.own_data import ascent_map, branches_map, density_curve, pair_panels, surface_map, twin_curve
+from dpgrams_core.figures.own_records import records_picture
+from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.model.environment import read_settings
+from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.guarantee import NEIGHBOURS
+from dpgrams_core.model.settings import FACTORS
+from dpgrams_core.numerics.scaling import SurfaceInUnits, rescaled
+from dpgrams_core.own_data.postprocess import Reading, climbs, released_branches, released_clusters, released_modes
+from dpgrams_core.privacy.ledger.book import BLIND_SPOT, GUESSES, Account, Ledger
+from dpgrams_core.privacy.ledger.digest import Identity
+from pages._ui import charts, exports, jobs, layout
+from pages._ui.controls import written
+from pages._ui.layout import plain
+from pages._ui.my_data.budget import Plan, tried, twin_of
+from pages._ui.my_data.state import GOALS, Own, Sale, proven_settings
+
+QUESTION = "What can you say about your own data?"
+MANY = "as many as stand out"
+COUNTS = (MANY, *range(1, 11))
+CURVE_EPSILONS = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0]
+CURVE_RUNS = 3
+PATH_STEPS = 12
+SMOOTHINGS = [value for value in FACTORS if value >= 1]
+MOST_RECORDS = 4_000  # that mean shift climbs from
+BASELINES = {"modes": "mean_shift", "clusters": "kmeans", "regression": "lowess"}
+NAMES = {"mean_shift": "mean shift", "kmeans": "k-means", "lowess": "LOWESS"}
+UNREAD = "Something failed while it was read, so there is nothing to say yet."
+
+
+def answer_of(sale: Sale) -> str:
+    """What one release lets its owner say, in a sentence (HTML, names escaped)."""
+    release, price = sale.release, f"ε = {short(sale.charge.epsilon)}"
+    names = html.escape(" and ".join(filter(None, [", ".join(sale.units.columns[:-1]), sale.units.columns[-1]])))
+    if release.unread:
+        return f"For {price} a release of {names} is drawn and paid for. <b>{UNREAD}</b>"
+    if release.curve is not None:
+        assert release.branches is not None
+        count = len(np.unique(release.branches))
+        return (
+            f'For {price} you can say: <b class="private">{count} branch{"" if count == 1 else "es"}</b> of '
+            f"{html.escape(sale.units.columns[1])} over {html.escape(sale.units.columns[0])}. What follows is free."
+        )
+    if not len(release.modes):
+        return (
+            f"For {price} <b>nothing stands above the noise</b> in {names}. That, too, may be said; the rest is free."
+        )
+    count = len(release.modes)
+    text = f'For {price} you can say: <b class="private">{count} mode{"" if count == 1 else "s"}</b> in {names}'
+    if release.significance is not None:
+        text += f", the weakest <b>{release.significance.min():.1f} σ</b> above the noise"
+    return text + ". What follows is free."
+
+
+def chosen_sale(mine: Own) -> Sale:
+    """The release that is shown: the last, or another that is picked."""
+    if len(mine.sales) == 1:
+        return mine.sales[0]
+    words = {s.number: f"Release {s.number}: {s.charge.description}, ε = {short(s.charge.epsilon)}" for s in mine.sales}
+    last, key = len(words) - 1, f"own_which_{len(words)}"
+    number = st.selectbox("Which release?", list(words), index=last, format_func=words.__getitem__, key=key)
+    return mine.sales[number - 1]
+
+
+def view_switch(source: str) -> bool:
+    """Whether the curator's view is on; it is off at first and may be switched off for good.
+
+    It does not exist while presenting, nor where DPGRAMS_CURATOR is off.  A file of the server's folder can be opened
+    by every visitor, so its owner has to allow it by name.
+    """
+    settings, local = read_settings(), source == "local"
+    allowed = settings.curator_of_folder if local else settings.curator
+    if not allowed or layout.presenting():
+        words = "Public view: only what may leave the building."
+        if local and not layout.presenting() and settings.curator:
+            words += (
+                " Everyone who reaches this page can open this file, so its records are shown only where the owner of "
+                "the server sets DPGRAMS_CURATOR=on."
+            )
+        st.caption(words)
+        return False
+    views = {"public": "Public: may leave the building", "curator": "Curator: adds your records"}
+    look: dict[str, Any] = {"default": "public", "required": True, "format_func": views.__getitem__}
+    return st.segmented_control("View", list(views), key="own_view", **look) == "curator"
+
+
+def say(mine: Own, account: Account | None, first: DeltaGenerator) -> None:
+    """Step 4: the release that is shown, publicly and, if wished, for the curator; ``first`` is for its answer."""
+    st.subheader("4 · What you can say now")
+    curator = view_switch(mine.source)
+    if curator:  # what everyone in front of this screen should know
+        st.error(
+            "**Curator view: not private.** This screen shows your records and results computed from them without "
+            "noise. None of it may leave the building, not as a picture of the screen either.",
+            icon=":material/visibility_lock:",
+        )
+    sale = chosen_sale(mine)
+    with first:
+        layout.answer(answer_of(sale))
+    if sale.earlier:
+        st.info(
+            f"Release {sale.number} of {sale.charge.at[:10]} was paid for earlier and is shown again; it costs "
+            "nothing. For another one open step 2.",
+            icon=":material/history:",
+        )
+    results(mine, sale, account)
+    if curator:
+        try:
+            curator_view(mine, sale)
+        except (SpecError, DataError) as error:  # a file of the server's folder that changed, say
+            st.info(plain(str(error)))
+    if sale.release.surface is not None:
+        twin_section(mine, sale)
+
+
+def results(own: Own, sale: Sale, account: Account | None) -> None:
+    """The public view of a release: all of it may leave the building."""
+    free = st.container(key="own_free")
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        pictures = [_picture(own, sale, free)]
+        charts.chart(pictures[0], "own")
+    with right:
+        guarantee_card(sale)
+        exports.release_files(
+            sale.record,
+            question=QUESTION,
+            answer=answer_of(sale),
+            charts=pictures,
+            title=METHODS[sale.release.method].title,
+            ledger=ledger_line(sale.charge, account),
+            notes=sale.statements,
+        )
+        st.caption(sale.after_reload)
+
+
+def _picture(own: Own, sale: Sale, free: Any) -> Chart:
+    """The chart of a release, by what it is and how many columns there are."""
+    release, d = sale.release, len(sale.units.columns)
+    if release.unread:  # the surface alone, with nothing read off it
+        nothing = Reading(np.empty((0, d)), np.empty(0))
+        return replace(_drawn(own, sale, nothing), sentence=f"What was drawn. {UNREAD}")
+    if release.curve is not None:
+        with free:
+            return _branches(own, sale)
+    if release.surface is None and d <= 2:
+        return ascent_map(sale.units, release)
+    if release.surface is None:
+        return pair_panels(sale.units, Reading(release.modes, release.significance), None)
+    with free:
+        kind, factor, count, paths = _free_controls(sale)
+    reading = _reading(own, sale, kind, factor, count)
+    return _drawn(own, sale, reading, factor, paths, kind == "clusters")
+
+
+def _drawn(
+    own: Own, sale: Sale, reading: Reading, factor: float = 1, paths: bool = False, regions: bool = False
+) -> Chart:
+    """The surface of a release, smoothed by a factor, with what was read off it."""
+    surface = sale.release.surface
+    if not isinstance(surface, SurfaceInUnits) or surface.dimension > 2:
+        return pair_panels(sale.units, reading, _few_twins(own, sale), regions)
+    width = factor * surface.bandwidth
+    if surface.dimension == 1:
+        return density_curve(sale.units, surface, width, reading, regions)
+    drawn = climbs(sale.release, factor, PATH_STEPS) if paths else None
+    return surface_map(sale.units, surface, width, reading, paths=drawn, regions=regions)
+
+
+def _branches(own: Own, sale: Sale) -> Chart:
+    """The branches of a regression at any larger bandwidth, with the controls for it."""
+    release = sale.release
+    found = own.remember(
+        ("branches", sale.number), lambda: {factor: released_branches(release, factor) for factor in SMOOTHINGS}
+    )
+    # Over all bandwidths: a range that moved with the other slider would reset this one.
+    top = float(np.ceil(max(branches.heights.max() for branches in found.values())))
+    with _free_row():
+        factor = _smoothing()
+        least = st.slider(
+            "Hide branches below, σ", 0.0, max(0.5, top), 0.0, 0.5, format="%g", key="own_least", width=240
+        )
+    return branches_map(sale.units, release, least, None if factor == 1 else found[factor])
+
+
+def _free_row() -> DeltaGenerator:
+    st.caption("Move these as often as you like: they work on the release and spend nothing.")
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="own_free_row")
+
+
+def _smoothing() -> float:
+    words = "A larger bandwidth on the same release: less noise, less detail."
+    look: dict[str, Any] = {"format_func": written, "width": 220, "help": words}
+    return st.select_slider("Smooth further, × h", SMOOTHINGS, key="own_smooth", **look)
+
+
+def _free_controls(sale: Sale) -> tuple[str, float, int | None, bool]:
+    """Post-processing: these move as often as anyone likes."""
+    with _free_row():
+        look: dict[str, Any] = {"default": sale.kind, "required": True, "format_func": GOALS.__getitem__}
+        kind = st.segmented_control("Read it as", ["modes", "clusters"], key=f"own_read_{sale.number}", **look)
+        if kind == "clusters":
+            count = st.select_slider("Clusters", range(1, 11), value=3, key="own_clusters", width=220)
+            return "clusters", 1.0, count, False
+        factor = _smoothing()
+        count = st.select_slider("Number of modes", COUNTS, format_func=str, key="own_count", width=240)
+        paths = len(sale.units.columns) == 2 and st.toggle("Climbs", key="own_paths")
+    return "modes", factor, None if count == MANY else int(count), bool(paths)
+
+
+def _reading(own: Own, sale: Sale, kind: str, factor: float, count: int | None) -> Reading:
+    """Modes or centres, remembered in this session."""
+
+    def make() -> Reading:
+        if kind == "clusters":
+            return released_clusters(sale.release, count or 1)
+        return released_modes(sale.release, factor, count)
+
+    try:
+        with st.spinner("Reading the release…"):
+            return own.remember(("reading", sale.number, kind, factor, count), make)
+    except (SpecError, DataError) as error:
+        st.info(plain(str(error)))
+        return Reading(np.empty((0, len(sale.units.columns))))
+
+
+def _few_twins(own: Own, sale: Sale) -> np.ndarray | None:
+    """Some synthetic records for the background of the panels; none where nothing stands above the noise."""
+    try:
+        return own.remember(("few", sale.number), lambda: _twin_points(own, sale, 700))
+    except DataError:
+        return None
+
+
+def _twin_points(own: Own, sale: Sale, n: int) -> np.ndarray:
+    """Records of the twin; a twin that the Tradeoff page can use knows already where they may lie."""
+    name = own.twin(sale)
+    if name is None:
+        return twin_of(sale, n).points
+    drawn = load_dataset(name, n=n)
+    return rescaled(drawn.points, drawn.box, sale.units.box)
+
+
+def guarantee_card(sale: Sale) -> None:
+    """The guarantee of a release, in sentences, and what is taken as public."""
+    guarantee = sale.release.guarantee
+    with st.container(border=True, key="guarantee_card"):
+        st.markdown("**Is the guarantee real?**")
+        layout.badge(sale.release.guarantee)
+        st.markdown(
+            f"ε = **{short(guarantee.epsilon)}**, δ = **{written(guarantee.delta)}**, neighbours: "
+            f"{guarantee.neighbours} ({NEIGHBOURS[guarantee.neighbours]})"
+        )
+        for sentence in (*guarantee_words(guarantee)[1:], ONE_ROW):
+            st.markdown(plain(sentence))
+        for sentence in sale.statements:
+            st.caption(plain(sentence))
+        st.caption("Drawn with OpenDP's noise from the operating system's entropy: there is no seed.")
+
+
+def curator_view(own: Own, sale: Sale) -> None:
+    """What only the person who holds the records may see."""
+    with st.container(border=True, key="own_curator"):
+        st.markdown("**Your records, and a result without privacy** :blue-badge[curator only]")
+        data = own.data(sale.request)
+        method = BASELINES[data.kind]
+        try:
+            with st.spinner(f"{NAMES[method]}, without privacy…"):
+                places = own.remember(("curator", sale.number), lambda: _baseline(data, method, sale))
+        except (SpecError, DataError) as error:
+            st.info(plain(str(error)))
+            places = np.empty((0, data.dimension))
+        picture = records_picture(sale.units, data.usable_points, places, NAMES[method], line=method == "lowess")
+        st.plotly_chart(
+            picture.figure, key="own_records_chart", config={"displayModeBar": False}, alt="Records; not private."
+        )
+        st.caption(picture.sentence)
+        with st.expander("Table", key="own_records_table"):
+            st.table(picture.table)  # st.dataframe would offer a download of what is not private
+
+
+def _baseline(data: Dataset, method: str, sale: Sale) -> np.ndarray:
+    """What a method without privacy finds. The records are taken as public for it, on purpose."""
+    whole = data.usable_points
+    some = whole[:: max(1, -(-len(whole) // MOST_RECORDS))]
+    bare = Dataset(name="curator", kind=data.kind, points=some, box=data.box, scaled=True)
+    options: dict[str, Any] = {"n_clusters": max(1, len(sale.release.modes))} if method == "kmeans" else {}
+    if method == "mean_shift":
+        options = {"bandwidth": float(sale.release.spec.bandwidth)}
+    return run(method, bare, seed=0, **options).rows
+
+
+def twin_section(own: Own, sale: Sale) -> None:
+    """Synthetic records to take away, and what each ε would give on them."""
+    st.subheader("A synthetic twin to experiment on")
+    st.caption(
+        "Records drawn from the release, not from the people: as many as you like, for free. It shows what the release "
+        "shows and nothing finer; thin tails and small groups are missing."
+    )
+    n = sale.record.n
+    try:
+        points = own.remember(("twin", sale.number), lambda: _twin_points(own, sale, min(n, 20_000)))
+    except DataError as error:
+        st.info(plain(str(error)))
+        return
+    rows = pd.DataFrame(points, columns=list(sale.units.columns))
+    with st.container(horizontal=True, key="own_twin_buttons"):
+        _csv_button(f"Download the twin ({len(rows):,} rows, CSV)", rows, "twin.csv", "own_twin_csv")
+        _open_in_lab(own, sale)
+        wanted = st.toggle("Draw what each ε would give on the twin", key=f"own_curve_{sale.number}")
+    if wanted and len(sale.release.rows):
+        _twin_curve(own, sale, min(n, 20_000))
+    elif wanted:
+        st.info("The release shows nothing above its noise, so there is nothing to find again.")
+
+
+def _csv_button(label: str, frame: pd.DataFrame, name: str, key: str) -> None:
+    """A table to take away, written when it is asked for."""
+    look: dict[str, Any] = {"mime": "text/csv", "on_click": "ignore", "icon": ":material/download:"}
+    st.download_button(label, lambda: table_csv(frame), file_name=name, key=key, **look)
+
+
+def _open_in_lab(own: Own, sale: Sale) -> None:
+    """A button to the Tradeoff page with this twin chosen there; nothing where there is no twin."""
+    name = own.twin(sale)
+    words, icon = "Every method, ε and n on records drawn from this release: free.", ":material/query_stats:"
+    if name is None or not st.button("Open it in the Tradeoff lab", f"own_lab_{sale.number}", words, icon=icon):
+        return
+    st.session_state["lab_kind"], st.session_state[f"lab_{sale.kind}"] = sale.kind, str(name)
+    try:
+        st.switch_page("pages/tradeoff.py")
+    except StreamlitAPIException:  # a page run on its own, as in a test, has no other page beside it
+        st.caption("It is chosen on the Tradeoff page.")
+
+
+def _twin_curve(own: Own, sale: Sale, n: int) -> None:
+    """Simulated releases of the twin at several ε, filling in; kept in this session, since the twin is its own."""
+    kept: dict[float, list[tuple[float, float, float]]] = own.remember(("curve", sale.number), dict)
+
+    def runs_at(epsilon: float) -> list[tuple[float, float, float]]:
+        spec = {"epsilon": epsilon, "delta": sale.charge.delta, **proven_settings(sale.release.method)}
+        plan = Plan(method=sale.release.method, options=tuple(sorted(spec.items())))
+        return tried(plan, sale.request, n, sale, range(CURVE_RUNS))
+
+    def picture(found: dict[float, list[tuple[float, float, float]]]) -> Chart:
+        shares = [[share for share, _, _ in runs] for runs in found.values()]
+        extra = [[count for _, count, _ in runs] for runs in found.values()]
+        return twin_curve(CURVE_EPSILONS, shares, extra, sale.charge.epsilon)
+
+    work = jobs.one_by_one(("twin", jobs.visitor(), id(kept)), CURVE_EPSILONS, runs_at, kept)
+    charts.filling(work, picture, "own_twin_curve")
+
+
+def ledger_view(ledger: Ledger, account: Account, identity: Identity, overlap: str, not_shown: Sequence[str]) -> None:
+    """All charges that count against the file, with both totals and a download.
+
+    ``overlap`` says why those of other files count, if they do; ``not_shown`` is about what was kept, in sentences.
+    """
+    st.subheader("The ledger of this file")
+    if overlap:
+        st.warning(plain(overlap), icon=":material/join_inner:")
+    for sentence in not_shown:
+        st.info(plain(sentence), icon=":material/broken_image:")
+    totals = account.totals
+    words = f"ε = {short(totals.basic_epsilon)} of {short(account.cap_epsilon)} spent"
+    share = min(1.0, totals.basic_epsilon / account.cap_epsilon)
+    st.progress(share, text=f"{words}, ε = {short(account.left_epsilon)} left")
+    if account.cap_epsilon < (ledger.ceiling.epsilon or 0) or account.cap_delta < (ledger.ceiling.delta or 0):
+        st.caption(
+            f"This file keeps the cap that it was opened with, ε = {short(account.cap_epsilon)} and δ = "
+            f"{written(account.cap_delta)}. A cap that was raised since is for files that are opened from then on."
+        )
+    rows = ledger.statement(account.account, identity)
+    if not rows:
+        st.caption(f"Nothing was spent on this file yet. {BLIND_SPOT} {GUESSES}")
+        return
+    with st.container(key="own_totals"):
+        basic, tight, delta = st.columns(3)
+        words = "The same releases at the same δ, composed exactly."
+        basic.metric("ε together, added up", short(totals.basic_epsilon), help="Basic composition; the cap is on it.")
+        tight.metric("ε together, tight", short(totals.tight_epsilon), help=words)
+        delta.metric("δ together", written(totals.delta) if totals.delta else "0")
+    frame = pd.DataFrame(rows)
+    shown = frame[["time", "release", "epsilon", "delta", "status", "finished"]]
+    shown = shown.rename(columns={"epsilon": "ε", "delta": "δ"})
+    shown["δ"] = shown["δ"].map(written)
+    shown["time"] = shown["time"].str.replace("T", " ").str.replace("+00:00", " UTC")
+    st.dataframe(shown, hide_index=True, width="stretch", key="own_ledger")
+    _csv_button("Download the ledger (CSV)", frame, "ledger.csv", "own_ledger_csv")
+    st.caption(f"{BLIND_SPOT} {GUESSES}")

@@ -1,0 +1,334 @@
+"""The Paper page: its controls, the answer, a printed table with ours beside it, and figures recomputed."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from dpgrams_core.exports.registry import Shown
+from dpgrams_core.figures.curve import control_title
+from dpgrams_core.figures.paper import Standing, judged, ratio_chart, standings
+from dpgrams_core.figures.sensitivity import kernel_chart, sensitivity_chart
+from dpgrams_core.figures.style import Chart
+from dpgrams_core.model.errors import DataError
+from dpgrams_core.model.guarantee import status_words
+from dpgrams_core.studies.paper.experiments import EXPERIMENTS, Experiment
+from dpgrams_core.studies.paper.shipped import Shipped, shipped
+from dpgrams_core.studies.paper.tables import ONE_RUN
+from pages._ui import charts, exports, layout, state
+from pages._ui.controls import Group, one_of_few
+from pages._ui.paper.table import key_line, table_html, totals_html
+from pages._ui.paper.words import (
+    DIFFERS,
+    DIFFERS_TITLE,
+    EVIDENCE,
+    NEAR,
+    PARTS,
+    PRINTED,
+    RESTS_ON,
+    SECONDS,
+    WORDS,
+    curve_link,
+    experiment_of,
+    index,
+    part_of,
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the page shows: one printed table or figure, and one measure of it."""
+
+    experiment: Experiment
+    table: str
+    measure: str
+
+    @property
+    def printed(self) -> bool:
+        """Whether it is a table with printed numbers."""
+        return self.experiment.name in PRINTED
+
+
+def paper_controls() -> Place:
+    """Part, table and measure, side by side."""
+    group = Group()
+    with st.container(horizontal=True, gap="medium", key="paper_choices"):
+        part = _pick(group, "Part of the paper", "paper_part", {name: title for name, (title, _) in PARTS.items()})
+        tables = {name: words.title for name, words in WORDS.items() if part_of(name) == part}
+        table = _pick(group, "Table or figure", f"paper_{part}", tables)
+        experiment = EXPERIMENTS[experiment_of(table)]
+        # The figures and the table of single runs have no seconds.
+        timed = experiment.name in PRINTED and table != ONE_RUN
+        measures = [name for name in experiment.measures if name != "seconds" or timed]
+        words = {name: experiment.measure(name).title for name in measures}
+        measure = _pick(group, "Score", f"paper_score_{'one_run' if table == ONE_RUN else experiment.name}", words)
+    state.write_url(group.keys)
+    return Place(experiment, table, measure)
+
+
+def _pick(group: Group, label: str, key: str, words: dict[str, Any]) -> str:
+    """One of a few; the first is the default."""
+    group.start(key, next(iter(words)), state.one_of_these(list(words)))
+    return one_of_few(label, key, words)
+
+
+COUNTED = {"modes": "mode tables", "regression": "regression tables", "clustering": "clustering tables"}
+
+
+def finished(name: str) -> tuple[Shipped | None, str]:
+    """The shipped runs of an experiment, or a sentence on why there are none."""
+    try:
+        return shipped(name), ""
+    except DataError as error:
+        return None, str(error)
+
+
+def compared(name: str, found: Shipped) -> pd.DataFrame:
+    """Ours beside the printed values."""
+    return _compared(name, found.facts["checksum"], found)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _compared(name: str, checksum: str, _found: Shipped) -> pd.DataFrame:  # noqa: ARG001 (the checksum is the key)
+    return judged(EXPERIMENTS[name], _found.results)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)  # a copy for everyone: a figure can be changed
+def _drawn(name: str, checksum: str, table: str, column: str, measure: str, _found: Shipped) -> Chart:  # noqa: ARG001
+    """A figure of the paper, from our runs."""
+    dataset = next(item.dataset for item in EXPERIMENTS[name].tables if item.name == table)
+    results = [found for place, found in _found.results if place == column and found.cell.dataset == dataset]
+    draw = kernel_chart if name == "kernels" else sensitivity_chart
+    return draw(results, [found.cell for found in results], measure)
+
+
+Known = Mapping[str, Mapping[str, Standing]]  # experiment, column
+
+
+def judged_here(name: str) -> pd.DataFrame | None:
+    """Ours beside the printed values, if the runs of this experiment are here."""
+    found, _ = finished(name)
+    return None if found is None else compared(name, found)
+
+
+def counted() -> Known:
+    """How many printed cells each of our private columns reaches, for the experiments that are here."""
+    here = {name: table for name in PRINTED if (table := judged_here(name)) is not None}
+    return {
+        name: {item.column.name: item for item in standings(EXPERIMENTS[name], table) if item.cells}
+        for name, table in here.items()
+    }
+
+
+Equal = Mapping[str, tuple[int, int]]  # experiment: cells that are the printed ones, and all
+
+
+def repeated() -> Equal:
+    """In how many cells the private column, as run and again by us, is the printed one: mean and standard error."""
+    found = {}
+    for name in PRINTED:
+        table = judged_here(name)
+        if table is not None and len(table):
+            first = EXPERIMENTS[name].measures[0]
+            mine = table[(table["column"] == "as_run") & (table["measure"] == first) & table["printed"].notna()]
+            if len(mine):
+                found[name] = int(mine["equal"].astype(bool).sum()), len(mine)
+    return found
+
+
+def answer(known: Known, equal: Equal) -> None:
+    """Whether the printed numbers repeat, and how many printed cells are reached with a proof."""
+    if not _counts(known, "functional"):
+        layout.answer("The finished tables are not here yet, so this page cannot say; the commands below make them.")
+        return
+    text = ""
+    if "modes" in equal:
+        same, cells = equal["modes"]
+        text = f"Run again as the authors ran it, <b>{same} of {cells}</b> cells of the mode tables come out to the "
+        text += "digit. That computation has no guarantee. "
+    text += (
+        f"With one, the functional release ({_status(known, 'functional')}) is at least as good as the printed value "
+    )
+    text += f"in {_counts(known, 'functional')}"
+    if _counts(known, "tight"):
+        text += f"; the paper’s own algorithm ({_status(known, 'tight')}), in {_counts(known, 'tight')}"
+    layout.answer(f"{text}.")
+
+
+def _counts(known: Known, column: str) -> str:
+    parts = [
+        f'<b class="private">{found[column].ahead} of {found[column].cells}</b> cells of the {COUNTED[name]}'
+        for name, found in known.items()
+        if column in found
+    ]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
+def _status(known: Known, column: str) -> str:
+    """The status of a column; where it is not the same in all tables, that of each."""
+    found: dict[str, list[str]] = {}
+    for name, each in known.items():
+        if column in each:
+            words = " or ".join(map(status_words, each[column].statuses))
+            found.setdefault(words, []).append(COUNTED[name])
+    if len(found) < 2:
+        return html.escape("".join(found))
+    return html.escape("; ".join(f"{' and '.join(names)}: {words}" for words, names in found.items()))
+
+
+def totals(known: Known, equal: Equal) -> None:
+    """The same counts for every private column, as a small table."""
+    if any(known.values()):
+        st.html(totals_html(known, equal, COUNTED))
+        margin = EXPERIMENTS["clustering"].margin
+        st.caption(
+            f"Printed cells where ours is at least as good; of clusters, an ARI within {margin:g} of the printed one "
+            "counts. “Clearly”: by more than two standard errors, of the cells where the printed ones can say so; in "
+            "the mode tables and on the blobs they leave out the draw of the data."
+        )
+
+
+def rests_on() -> None:
+    """What the printed numbers rest on, and the way to the evidence."""
+    st.caption(RESTS_ON)
+    try:
+        st.page_link("pages/guarantee.py", label=EVIDENCE, icon=":material/verified_user:")
+    except StreamlitAPIException:  # a page run on its own, as in a test, has no other page beside it
+        st.caption(f"{EVIDENCE}.")
+
+
+def _introduced(experiment: Experiment, name: str, measure: str) -> Shipped | None:
+    """What a table or figure is about, and its finished runs; where there are none, that is said."""
+    found, why = finished(experiment.name)
+    _about(name, measure)
+    if found is None:
+        _missing(experiment, why)
+    return found
+
+
+def printed_table(experiment: Experiment, name: str, measure: str) -> None:
+    """One printed table: the picture of the ratios, and the numbers."""
+    found = _introduced(experiment, name, measure)
+    if found is None:
+        return
+    table = compared(experiment.name, found)
+    here = table[table["table"] == name] if len(table) else table
+    if here.empty or here[here["measure"] == measure].empty:
+        st.info("The finished runs hold no cell of this table.")
+        return
+    words = experiment.measure(measure).title
+    title = f"{words[:1].upper()}{words[1:]}, ours against the paper"
+    picture = ratio_chart(experiment, here, measure)
+    charts.chart(picture, "paper_ratio", title)
+    st.subheader("The numbers")
+    if here[here["measure"] == measure]["ahead"].notna().any():
+        told = bool(here[here["measure"] == measure]["clear"].notna().any())
+        st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0, told))
+    st.html(table_html(experiment, here, measure))
+    st.caption(NEAR[experiment.name])
+    _differences(experiment.name)
+    if (here["failures"] > 0).any():
+        st.caption("Runs that failed are counted in the table and left out of the means.")
+    _recompute(experiment, found, name, [picture])
+
+
+def _differences(name: str) -> None:
+    with st.expander(DIFFERS_TITLE, key="paper_differs"):
+        st.table(pd.DataFrame(DIFFERS[name], columns=["", "in the text", "as run", "what follows"]).set_index(""))
+
+
+def figure(experiment: Experiment, name: str, measure: str) -> None:
+    """One figure of the paper, drawn from our runs; nothing is printed, so nothing is compared."""
+    found = _introduced(experiment, name, measure)
+    if found is None:
+        return
+    dataset = next(item.dataset for item in experiment.tables if item.name == name)
+    here = _statuses(found, [dataset])
+    if not here:
+        st.info("The finished runs hold no cell of this figure.")
+        return
+    words = " and ".join(dict.fromkeys(here.values()))
+    st.caption(f"The paper draws this figure and prints no numbers of it. All lines are {experiment.title}, {words}.")
+    places = st.columns(min(2, len(here)), gap="medium")
+    pictures = []
+    for number, column in enumerate(here):
+        with places[number % len(places)]:
+            picture = _drawn(experiment.name, found.facts["checksum"], name, column, measure, found)
+            title = "Kernels" if experiment.name == "kernels" else control_title(column).capitalize()
+            charts.chart(picture, f"paper_{column}", title)
+            pictures.append(picture)
+    _recompute(experiment, found, name, pictures)
+
+
+def _statuses(found: Shipped, datasets: Sequence[str]) -> dict[str, str]:
+    """The status of each column on some data sets, with its condition, in words; of runs that succeeded."""
+    by_column: dict[str, dict[str, None]] = {}
+    for column, result in found.results:
+        if result.cell.dataset in datasets:
+            by_column.setdefault(column, {})
+            if result.seconds:
+                by_column[column][status_words(result.words)] = None
+    return {column: " or ".join(words) or "no run" for column, words in by_column.items()}
+
+
+def _about(name: str, measure: str) -> None:
+    words = WORDS[name]
+    st.markdown(f"**{words.title}** · the paper says: {words.claim[:1].lower()}{words.claim[1:]}")
+    notes = [*words.notes, *([SECONDS] if measure == "seconds" else [])]
+    if measure != "centroid_mse":
+        notes = [note for note in notes if "centroid MSE" not in note]
+    link = curve_link(name)
+    curve = [] if link is None else [f"{link.markdown}."]
+    st.caption(" ".join([f"In the paper: {words.labels}.", *notes, *curve]))
+
+
+def _missing(experiment: Experiment, why: str) -> None:
+    st.info(f"{why.split(': run')[0].rstrip('.')}. This command makes it:")
+    st.code(f"{command(experiment)} --ship", language="bash", wrap_lines=True)
+
+
+def command(experiment: Experiment) -> str:
+    """What recomputes the tables of an experiment."""
+    return f"python -m dpgrams_core reproduce {part_of(experiment.tables[0].name)} --runs {experiment.runs}"
+
+
+def _recompute(experiment: Experiment, found: Shipped, name: str, pictures: Sequence[Chart]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", key="paper_again"):
+        st.subheader("Compute it again", width="stretch")
+        _files(experiment, found, name, pictures)
+    st.code(command(experiment), language="bash", wrap_lines=True)
+    needs = (
+        " The RNA-Seq cells need your copy of UCI’s files (DPGRAMS_DATA)."
+        if any(table.dataset == "rnaseq" for table in experiment.tables)
+        else ""
+    )
+    st.caption(f"These numbers were made by {found.made}. Add --ship to put new ones in their place.{needs}")
+
+
+def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence[Chart]) -> None:
+    """A report of this table or figure, the script that makes it again, and what its numbers were made from."""
+    statuses = _statuses(found, [table.dataset for table in experiment.tables if name in (table.name, ONE_RUN)])
+    words, again = WORDS[name], command(experiment)
+    shown = Shown(
+        question=f"Do the paper's numbers hold? {words.title}",
+        answer=" ".join(picture.sentence for picture in pictures[:1]),
+        charts=lambda: pictures,
+        guarantees=list,
+        origin=f"Simulations on synthetic or public data: {found.made.replace('`', '')}.",
+        notes=[f"In the paper: {words.labels}.", RESTS_ON, *(f"{a}: {b}." for a, b in statuses.items())],
+        command=again,
+        facts=found.facts,
+    )
+    exports.page_files(shown, "The script makes every cell of this part again, seeds included.")
+
+
+def everything() -> None:
+    """Every table and figure of the paper's experiments, and where to see it."""
+    with st.expander("Every table and figure of the paper’s experiments", key="paper_index"):
+        st.markdown(index())

@@ -1,0 +1,114 @@
+"""The likeliest shares of the records on public places: against a plain solver, and where they end up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dpgrams_core.methods.functional import likely_places as module
+from dpgrams_core.methods.functional.likely_places import (
+    PRIOR_WEIGHT,
+    likeliest_shares,
+    likely_places,
+    posterior_places,
+    spread_places,
+)
+from dpgrams_core.numerics.sketch import ReleasedSketch, choose_blocks, feature_sums
+from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients
+
+CENTRES = np.array([[-2.0, -1.0], [1.5, 1.5], [1.0, -2.0]])
+BOX = np.array([[-4.0, 4.0], [-4.0, 4.0]])
+
+
+def surface_of(points, rng, sigma=3.0, h=0.6):
+    exact = coefficients(points, box_bases(BOX, h))
+    return ReleasedSurface(exact + sigma * rng.standard_normal(exact.shape), BOX, h, sigma, len(points))
+
+
+def sketch_of(points, rng, sigma=5.0, h=1.0):
+    box = np.tile([-4.0, 4.0], (points.shape[1], 1))
+    exact = feature_sums(points, box, h, choose_blocks(len(points), sigma))
+    return ReleasedSketch(exact + sigma * rng.standard_normal(exact.shape), box, h, sigma, len(points))
+
+
+def posterior(shares, kernel, values, prior, noise):
+    """What is to be as small as possible, as it is defined at the head of likely_places.py."""
+    fit = (0.5 * shares @ kernel @ shares - values @ shares) / noise**2
+    return fit + PRIOR_WEIGHT * np.sum(shares * np.log(shares / prior))
+
+
+def small_problem(rng, places=12, noise=0.01):
+    x = np.sort(rng.uniform(-3, 3, places))
+    kernel = np.exp(-0.5 * (x[:, None] - x[None]) ** 2)
+    truth = rng.dirichlet(np.full(places, 0.3))
+    return kernel, kernel @ truth + noise * rng.standard_normal(places), rng.dirichlet(np.full(places, 5.0)), noise
+
+
+def test_the_shares_are_those_of_a_plain_solver(rng):
+    kernel, values, prior, noise = small_problem(rng)
+    found = likeliest_shares(values, lambda p: kernel @ p, prior, noise, steps=3_000)
+
+    def loss(logs):
+        shares = np.exp(logs - logs.max())
+        return posterior(shares / shares.sum(), kernel, values, prior, noise) / PRIOR_WEIGHT
+
+    best = minimize(loss, np.log(prior), method="BFGS")
+    assert posterior(found, kernel, values, prior, noise) / PRIOR_WEIGHT <= best.fun + 1e-4 * abs(best.fun) + 1e-3
+
+
+def test_the_usual_number_of_steps_comes_close(rng):
+    kernel, values, prior, noise = small_problem(rng)
+    usual, far = (
+        posterior(likeliest_shares(values, lambda p: kernel @ p, prior, noise, **steps), kernel, values, prior, noise)
+        for steps in ({}, {"steps": 5_000})
+    )
+    start = posterior(prior, kernel, values, prior, noise)
+    assert start - usual > 0.9 * (start - far)
+
+
+def test_shares_are_positive_and_sum_to_one(rng):
+    points = np.concatenate([rng.normal(centre, 0.5, (300, 2)) for centre in CENTRES])
+    _, shares, prior = posterior_places(surface_of(points, rng))
+    assert (shares > 0).all()
+    assert shares.sum() == pytest.approx(1.0)
+    assert prior.sum() == pytest.approx(1.0)
+
+
+def test_without_signal_the_prior_stands(rng):
+    points = rng.normal(0.0, 1.0, (50, 2))
+    _, shares, prior = posterior_places(surface_of(points, rng, sigma=5_000.0))
+    assert 0.5 * np.abs(shares - prior).sum() < 0.05
+
+
+@pytest.mark.parametrize("columns", [2, 5])
+def test_the_places_shown_are_near_the_records(rng, columns):
+    centres = np.hstack([CENTRES, np.zeros((3, columns - 2))])
+    points = np.concatenate([rng.normal(centre, 0.5, (2_000, columns)) for centre in centres])
+    release = surface_of(points, rng) if columns == 2 else sketch_of(points, rng)
+    places, shares = likely_places(release)
+    nearest = np.linalg.norm(places[:, None] - centres[None], axis=-1).min(axis=1)
+    typical = np.linalg.norm(points[:, None] - centres[None], axis=-1).min(axis=1).mean()
+    assert (shares @ nearest) / shares.sum() < 1.5 * typical
+
+
+def test_the_kernel_between_places_is_the_gaussian_one(rng):
+    places = rng.normal(size=(40, 4))
+    plain = np.exp(-0.5 * ((places[:, None] - places[None]) ** 2).sum(axis=-1) / 0.7**2)
+    np.testing.assert_allclose(module._kernel(places, 0.7), plain, atol=2e-6)
+
+
+def test_spread_places_have_the_law_of_the_prior():
+    box = np.array([[-4.0, 4.0], [0.0, 80.0], [-1.0, 1.0], [2.0, 3.0], [-4.0, 4.0]])
+    places = spread_places(box, 4_096)
+    assert ((places >= box[:, 0]) & (places <= box[:, 1])).all()
+    scaled = (places - box.mean(axis=1)) / (box[:, 1] - box[:, 0]) * 8
+    np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=0.02)
+    np.testing.assert_allclose(scaled.std(axis=0), 1.0, atol=0.02)
+
+
+def test_the_same_release_gives_the_same_places(rng):
+    points = np.concatenate([rng.normal(centre, 0.5, (300, 2)) for centre in CENTRES])
+    release = surface_of(points, rng)
+    for one, two in zip(likely_places(release), likely_places(release), strict=True):
+        np.testing.assert_array_equal(one, two)

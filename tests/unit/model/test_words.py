@@ -1,0 +1,96 @@
+"""One kind of name for one thing: no text of a page or a picture uses another word than the glossary's."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dpgrams_core.model.measures import MEASURES
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word, its meaning in a sentence, the kind of data it belongs to ("" for all), and what is not said instead."""
+
+    word: str
+    meaning: str
+    kind: str = ""
+    never: tuple[str, ...] = ()  # singular; a test holds the texts of pages and pictures to it
+
+
+GLOSSARY = (
+    Word("mode", "A place where more records lie than anywhere near it: a top of their density.", "modes", ("peak",)),
+    Word("branch", "A mode of the response at each x, followed over x.", "regression", ("ridge",)),
+    Word("centre", "The one released point that stands for a cluster.", "clusters", ("centroid",)),
+    Word("cluster", "The records that are nearer to one centre than to any other.", "clusters"),
+    Word("class", "The group that a record truly belongs to, known for evaluation only.", "clusters"),
+    Word("record", "One row of the table; what is released may hardly depend on it.", "", ("datum",)),
+    Word("anchor", "A privately drawn place at which a noisy climb starts.", "", ("seed point",)),
+    Word("release", "What may be published: modes, branches or centres, and all that is computed from them."),
+)
+ROOT = Path(__file__).parents[3]
+SOURCES = [
+    path
+    for pattern in (
+        "pages/**/*.py",
+        "dpgrams_core/figures/*.py",
+        "dpgrams_core/exports/*.py",
+        "dpgrams_core/**/ladder*.py",
+    )
+    for path in ROOT.glob(pattern)
+]
+CALLED = ("centroid MSE", "centroid_mse")  # the paper's name of an error
+# What else is drawn on the pages of one kind of data must not be called by the word of another kind.
+OF_ONE_KIND = {"modes": "modes", "clusters": "clusters"}
+
+
+def texts_of(source):
+    """What a reader may see: every text of a source but docstrings, keys and format marks."""
+    tree = ast.parse(source)
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [node.value for node in plain if id(node) not in told and not re.fullmatch(r"[a-z_.]+", node.value)]
+
+
+def other_words(texts, words=GLOSSARY):
+    """Every text that calls a thing by another name."""
+    never = "|".join(name for word in words for name in word.never)
+    found = []
+    for text in texts:
+        left = text
+        for name in CALLED:
+            left = left.replace(name, "").replace(name[0].upper() + name[1:], "")
+        if re.search(rf"\b({never})s?\b", left, re.IGNORECASE):
+            found.append(text)
+    return found
+
+
+@pytest.mark.parametrize("planted", ['x = "2 peaks in age"', 'f"{n} ridges stand out"', 'title("Centroids")'])
+def test_a_planted_synonym_is_found(planted):
+    assert other_words(texts_of(planted))
+
+
+def test_no_text_calls_a_thing_by_another_name():
+    found = {path.name: other_words(texts_of(path.read_text())) for path in SOURCES}
+    assert {name: texts for name, texts in found.items() if texts} == {}
+    said = [text for measures in MEASURES.values() for item in measures.values() for text in (item.title, item.words)]
+    assert other_words(said) == []
+
+
+@pytest.mark.parametrize(("page", "kind"), OF_ONE_KIND.items())
+def test_a_picture_of_one_kind_has_its_own_word_only(page, kind):
+    own = {word.word for word in GLOSSARY if word.kind == kind}
+    others = {word.word for word in GLOSSARY if word.kind not in ("", kind)} - {"class"} - own
+    texts = texts_of((ROOT / f"dpgrams_core/figures/{page}.py").read_text())
+    pattern = re.compile(rf"\b({'|'.join(others)})(e?s)?\b")
+    assert [text for text in texts if pattern.search(text)] == []
+
+
+def test_the_glossary_is_short_and_whole():
+    assert len(GLOSSARY) == 8
+    assert all(word.meaning.endswith(".") and word.kind in ("", *MEASURES) for word in GLOSSARY)
+    assert {word.kind for word in GLOSSARY} == {"", *MEASURES}
