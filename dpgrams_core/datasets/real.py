@@ -11,7 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from dpgrams_core.datasets.as_run import plain_pca
 from dpgrams_core.datasets.clusters import ClusterTable, standardised
@@ -131,6 +130,8 @@ def rnaseq() -> ClusterTable:
 @lru_cache(maxsize=1)
 def _genes(genes: Path, classes: Path, _times: tuple[int, ...]) -> ClusterTable:
     """UCI's two tables, matched by the sample names in their first columns. (Their times are part of the key.)"""
+    import pandas as pd  # here, since it takes its time to load
+
     try:
         values = pd.read_csv(genes, index_col=0, dtype={0: str}, low_memory=False)
         names = pd.read_csv(classes, index_col=0, dtype=str).iloc[:, 0]

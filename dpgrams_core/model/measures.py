@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from dpgrams_core.model.checks import positive
@@ -146,6 +145,8 @@ class Matching:
 
 def match_modes(truth: Array, estimates: Array) -> Matching:
     """Hungarian matching on squared distances."""
+    from scipy.optimize import linear_sum_assignment  # here, since it takes its time to load
+
     k = len(truth)
     estimate_of = np.full(k, -1)
     if len(estimates) == 0:

@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment, minimize
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 
@@ -172,6 +171,8 @@ def _draw(log_weight: Array, uniform: Array) -> Array:
 
 def _matched(samples: Array, start: Array) -> Array:
     """Samples (s, k, d) reordered to agree with their common mean, found by turns."""
+    from scipy.optimize import linear_sum_assignment  # here, since it takes its time to load
+
     centre = start
     for _ in range(MATCHING_ROUNDS):
         order = [linear_sum_assignment(cdist(centre, sample, "sqeuclidean"))[1] for sample in samples]
@@ -298,6 +299,8 @@ class _Search:
 
 def _fit(surface: ReleasedSurface, bumps: Bumps, reference: float) -> Bumps:
     """Joint maximum of likelihood and weak priors over all bumps, by L-BFGS with the exact gradient."""
+    from scipy.optimize import minimize  # here, since it takes its time to load
+
     (k, d), share = bumps.centres.shape, surface.n / len(bumps.centres)
     h, variance = surface.bandwidth, surface.noise_scale**2
 

@@ -6,10 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import KDTree
 
 from dpgrams_core.model.progress import checkpoint
 
@@ -54,6 +50,9 @@ def radius_groups(points: Array, radius: float) -> Array:
 
     Connected components, so the result does not depend on the order of the points.
     """
+    from scipy.sparse.csgraph import connected_components  # here, since it takes its time to load
+    from scipy.spatial import KDTree
+
     pairs = KDTree(points).sparse_distance_matrix(KDTree(points), radius, output_type="coo_matrix")
     # Explicit zeros (coinciding points) must count as links.
     pairs.data[:] = 1
@@ -65,6 +64,8 @@ def ward_groups(points: Array, count: int) -> Array:
     """Group number of each point for Ward's linkage cut at ``count`` groups."""
     if len(points) <= count:
         return np.arange(len(points))
+    from scipy.cluster.hierarchy import fcluster, linkage  # here, since it takes its time to load
+
     return np.asarray(fcluster(linkage(points, method="ward"), count, criterion="maxclust")) - 1
 
 
@@ -75,6 +76,9 @@ def weighted_ward_groups(points: Array, weights: Array, count: int) -> Array:
     Ward's linkage no later merge can bring a third one closer.  Then the cheapest merges are kept.
     Cost O(k^2) time and O(k) memory for k distinct points.
     """
+    from scipy.sparse import coo_matrix  # here, since it takes its time to load
+    from scipy.sparse.csgraph import connected_components
+
     centres, sizes = points.astype(float), weights.astype(float)
     merges: list[tuple[float, int, int]] = []
     chain: list[int] = []

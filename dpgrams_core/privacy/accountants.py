@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import gammaln, log_expit, log_ndtr, logsumexp, ndtr, ndtri_exp
 
 from dpgrams_core.model.checks import between, positive, whole
@@ -283,6 +282,8 @@ def rounds_multiplier(
         high, low = low, low / 2
     if excess(math.log(high)) >= 0:
         return high
+    from scipy.optimize import brentq  # here, since it takes its time to load
+
     found = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-12, rtol=1e-14))
     while excess(math.log(found)) > 0:  # to the safe side of the root
         found *= 1 + 1e-9

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpgrams_core.model.checks import between, positive
@@ -93,6 +92,8 @@ def exact_epsilon(multiplier: float, delta: float) -> float:
     >>> round(exact_epsilon(4.2247, 1e-6), 4)
     1.0
     """
+    from scipy.optimize import brentq  # here, since it takes its time to load
+
     if gaussian_delta(0.0, multiplier) <= delta:
         return 0.0
     high = 1.0
@@ -107,6 +108,8 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
     >>> round(gaussian_multiplier(1.0, 1e-6), 4)
     4.2247
     """
+    from scipy.optimize import brentq  # here, since it takes its time to load
+
     positive("epsilon", epsilon)
     between("delta", delta, 0, 1)
     low, high = 1e-6, 1.0

@@ -12,9 +12,7 @@ from dataclasses import replace
 from itertools import chain, islice, repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpgrams_core.model.run import AnyDataset, Run
 from dpgrams_core.sweeps.cell import CellResult as CellResult
@@ -23,6 +21,9 @@ from dpgrams_core.sweeps.executors import Lost, Processes, stream_tasks
 from dpgrams_core.sweeps.plan import MAX_RUNS as MAX_RUNS
 from dpgrams_core.sweeps.plan import check_data
 from dpgrams_core.sweeps.plan import plan_cells as plan_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EXECUTORS = ("serial", "processes")  # those of an audit, which has no use for a cluster
 PIECE_RUNS = 5  # runs of a piece: short enough to stop soon, long enough that sending it costs nothing
@@ -151,6 +152,8 @@ def table_row(result: CellResult) -> TableRow:
 
 def table_of(rows: Iterable[TableRow]) -> pd.DataFrame:
     """Rows as one table, in a fixed order; a varied control has the columns ``varied`` and ``value``."""
+    import pandas as pd  # here, since it takes its time to load
+
     table = pd.DataFrame([row for _, row in sorted(rows, key=itemgetter(0))])
     if table.empty:
         return table

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.ndimage import map_coordinates, spline_filter
 
 from dpgrams_core.model import settings
 from dpgrams_core.model.errors import SpecError
@@ -68,6 +67,8 @@ def _grid_shift(points: Array, h: float) -> Callable[[Array], Array] | None:
 
     None when the grid would be too large.
     """
+    from scipy.ndimage import map_coordinates, spline_filter  # here, since it takes its time to load
+
     spacing = h / 4
     low, high = points.min(axis=0) - 2 * h, points.max(axis=0) + 2 * h
     counts = np.ceil((high - low) / spacing).astype(int) + 1

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from dpgrams_core.numerics.statistics import standard_error
 from dpgrams_core.studies.paper.experiments import Column, Experiment
 from dpgrams_core.studies.paper.tables import ONE_RUN, printed_numbers
 from dpgrams_core.sweeps.run import CellResult
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LARGE_EPSILON = 0.5  # cells from here on are counted apart
 NOTHING = (math.nan, math.nan)
@@ -69,6 +70,8 @@ def comparison(experiment: Experiment, results: Results) -> pd.DataFrame:
                 if table != ONE_RUN or not math.isnan(found[0]):
                     rows.append(_row(experiment, name, result, means, table, epsilon, measure, found))
     order = ["table", "n", "epsilon"]
+    import pandas as pd  # here, since it takes its time to load
+
     return pd.DataFrame(rows).sort_values(order, kind="stable", ignore_index=True) if rows else pd.DataFrame()
 
 
@@ -141,6 +144,8 @@ def wide(experiment: Experiment, table: pd.DataFrame, measure: str) -> pd.DataFr
             target[f"printed {column.printed}"] = row["printed"]
         spread = f" ± {row['se']:.1g}" if row["se"] == row["se"] else ""
         target[measure if row["varied"] else row["column"]] = f"{row['ours']:.4g}{spread}"
+    import pandas as pd  # here, since it takes its time to load
+
     return pd.DataFrame(list(rows.values()))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from dpgrams_core.datasets.registry import DATASETS
 from dpgrams_core.model.places import ASSETS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PAPER_TABLES = ASSETS / "paper_tables.json"
 ONE_RUN, ONE_RUN_EPSILON = "clustering_one_run_epsilon_1", 1.0
@@ -40,6 +41,8 @@ def printed_numbers() -> pd.DataFrame:
             rows += _one_run(table)
         elif name != "origin":
             rows += _printed_rows(name, table)
+    import pandas as pd  # here, since it takes its time to load
+
     return pd.DataFrame(rows)
 
 

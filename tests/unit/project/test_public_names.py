@@ -46,6 +46,13 @@ SCORES = {
 def test_every_public_name_is_there():
     assert set(dg.__all__) >= NAMES
     assert all(hasattr(dg, name) for name in dg.__all__)
+    declared = {  # for types, beside the table of names that are loaded when asked for
+        (node.module.removeprefix("dpgrams_core."), alias.name)
+        for node in ast.walk(ast.parse(inspect.getsource(dg)))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("dpgrams_core")
+        for alias in node.names
+    }
+    assert declared == {(place, name) for name, place in dg._PLACE_OF.items()}
     assert set(dg.DATASETS) >= set(DATASETS)
     assert {name: dg.METHODS[name].kind for names in METHODS.values() for name in names} == {
         name: kind for kind, names in METHODS.items() for name in names
