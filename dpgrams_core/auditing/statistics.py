@@ -1,8 +1,9 @@
 """From a Release to numbers: test statistics that use only what was released.
 
 Whoever attacks knows both neighbouring data sets and all but the noise; so a statistic may use the
-two places of the record, and for a released surface the two exact surfaces.  Whether there is a release at all, and how
-many of its numbers are none, can be seen too: both are statistics of their own.
+two places of the record, and for a released surface, or the rounds of ``tight``, the exact sums of both.
+Whether there is a release at all, and how many of its numbers are none, can be seen too: both are
+statistics of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpgrams_core.auditing.pairs import NeighbourPair
+from dpgrams_core.methods.dp_grams.rounds import kernel_sums
 from dpgrams_core.model.results import Release
+from dpgrams_core.numerics.pooled import PooledRounds
+from dpgrams_core.numerics.rounding import whitened_axes
 from dpgrams_core.numerics.scaling import BareSurface, rescaled
 
 Array = np.ndarray
@@ -56,6 +60,8 @@ class Statistics:
             found |= self._of_steps(release.trajectories)
         if release.bare_surface is not None:
             found |= self._of_surface(release.bare_surface)
+        if release.pooled is not None:
+            found |= self._of_rounds(release.pooled, release.spec.batch_size)
         return found
 
     def _nearest(self, points: Array, place: Array) -> float:
@@ -117,12 +123,32 @@ class Statistics:
             f"surface: {LIKELIHOOD}": float((surface.coefficients * self._projection).sum()),
         }
 
+    def _of_rounds(self, pooled: PooledRounds, batch_size: int) -> dict[str, float]:
+        """The logarithm of the likelihood ratio of the two worlds, given where each round looked.
+
+        A round's numbers are Gaussian with the exact sums there as means and one known covariance.  Where it looks is
+        decided by what came before, so the logarithms add up.  That of the start's draws is not in it: they are not
+        Gaussian, and have statistics of their own.
+        """
+        worlds = [rescaled(points, self.pair.first.box, pooled.box) for points in self.records]
+        share, ratio = batch_size / len(worlds[0]), 0.0
+        for at, numbers, covariance in pooled.rounds:
+            axes, root = whitened_axes(covariance)
+            wanted = pooled.wanted(*at.shape)
+            first, second = (share * kernel_sums(points, at, pooled.h)[wanted] for points in worlds)
+            apart, rest = (part @ axes / root for part in (second - first, numbers - (first + second) / 2))
+            ratio += float(apart @ rest) / pooled.noise**2
+        # With a part of the records in each round nobody knows whether the record is among them: a projection.
+        return {f"rounds: {LIKELIHOOD if share == 1 else 'along the difference of the worlds'}": ratio}
+
 
 def _released(release: Release) -> list[Array]:
     """All numbers of a release."""
     parts = [release.modes, release.curve, release.anchors, release.trajectories, release.significance]
     if release.surface is not None:
         parts.append(release.surface.coefficients)
+    if release.pooled is not None:
+        parts += [numbers for _, numbers, _ in release.pooled.rounds]
     return [part for part in parts if part is not None]
 
 

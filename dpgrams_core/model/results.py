@@ -13,6 +13,7 @@ from dpgrams_core.model.errors import DataError
 from dpgrams_core.model.guarantee import GIVEN_REPRESENTATION
 from dpgrams_core.model.guarantee import Guarantee as Guarantee
 from dpgrams_core.model.representation import Representation
+from dpgrams_core.numerics.pooled import PooledRounds
 from dpgrams_core.numerics.scaling import BareSurface, SurfaceInUnits
 
 
@@ -210,7 +211,8 @@ class Release:
     branch of each row in ``branches``; ``anchors`` (starts, d); ``trajectories`` (steps + 1, starts, d).
     ``noise_scale`` is the standard deviation of the noise on each score coordinate (or, with a
     ``surface``, on its coefficients); ``significance`` (k,) says how far each mode stands above the noise, and
-    ``heights`` (k,) how many records, by the kernel's weight, stand around it.
+    ``heights`` (k,) how many records, by the kernel's weight, stand around it.  ``pooled`` are the rounds of the tight
+    calibration: every number that they released, and the estimate from all of them, in the box that the method saw.
     """
 
     method: str
@@ -226,6 +228,7 @@ class Release:
     surface: BareSurface | SurfaceInUnits | None = None
     significance: np.ndarray | None = None
     heights: np.ndarray | None = None
+    pooled: PooledRounds | None = field(default=None, repr=False)
     door: str = "simulation"
     seed: int | None = None
     _diagnostics: Diagnostics | None = field(default=None, repr=False)

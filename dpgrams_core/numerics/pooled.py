@@ -54,55 +54,58 @@ class PooledRounds:
     prior : its standard deviation, in the units of the sums.
     noise : sigma.
     axes : the columns whose derivatives are released; all of them, or the response alone.
+    box : (d, 2), in whose units the places are.
 
     Examples
     --------
     >>> at = np.array([[0.0], [1.0]])
-    >>> rounds = PooledRounds(h=1.0, length=1.0, prior=1e6, noise=1.0, axes=(0,))
+    >>> rounds = PooledRounds(h=1.0, length=1.0, prior=1e6, noise=1.0, axes=(0,), box=np.array([(0, 1)]))
     >>> rounds.add(at, np.array([1.0, 0.6065, 0.0, -0.6065]), linear_covariance(at, at, 1.0, 1.0))
     >>> height, slope = rounds.at(np.array([[0.5]]))
     >>> round(float(height[0]), 2), round(float(slope[0, 0]), 2)
     (0.88, -0.44)
     """
 
-    def __init__(self, *, h: float, length: float, prior: float, noise: float, axes: tuple[int, ...]) -> None:
-        self.h, self.length, self.prior, self.noise, self.axes = h, length, prior, noise, axes
-        self._rounds: list[tuple[Array, Array, Array]] = []
+    def __init__(
+        self, *, h: float, length: float, prior: float, noise: float, axes: tuple[int, ...], box: Array
+    ) -> None:
+        self.h, self.length, self.prior, self.noise, self.axes, self.box = h, length, prior, noise, axes, box
+        self.rounds: list[tuple[Array, Array, Array]] = []  # places, released numbers, covariance of their noise
         self.points = np.empty((0, 0))  # all that the rounds looked at
 
     @property
     def unit(self) -> float:
         """The noise of a height where all rounds look at the same place: what heights are compared with."""
-        return self.noise / float(np.sqrt(len(self._rounds)))
+        return self.noise / float(np.sqrt(len(self.rounds)))
 
-    def _wanted(self, k: int, d: int) -> Array:
+    def wanted(self, k: int, d: int) -> Array:
         """Of the values and all derivatives at k points the numbers that are released."""
         return np.concatenate([np.arange(k), (k + d * np.arange(k)[:, None] + np.array(self.axes)).ravel()])
 
     def add(self, at: Array, sums: Array, covariance: Array) -> None:
         """One more round: its points (k, d), the numbers that it released, and the covariance of their noise."""
-        self._rounds.append((at, sums, covariance))
-        points = [place for place, _, _ in self._rounds]
+        self.rounds.append((at, sums, covariance))
+        points = [place for place, _, _ in self.rounds]
         d = at.shape[1]
         everywhere = np.concatenate(points)
         # The rounds' numbers in the order of one large round at all points: values first.
         order, values = [], 0
         ends = np.cumsum([0, *map(len, points)])
         for low, place in zip(ends, points, strict=False):
-            wanted, k = self._wanted(len(place), d), len(place)
+            wanted, k = self.wanted(len(place), d), len(place)
             slopes = wanted[k:] - k
             order.append(np.concatenate([low + np.arange(k), ends[-1] + low * d + slopes]))
             values += k
         rows = np.concatenate(order)
         total = self.prior**2 * linear_covariance(everywhere, everywhere, self.length, self.h)[np.ix_(rows, rows)]
         start = 0
-        for _, numbers, own in self._rounds:
+        for _, numbers, own in self.rounds:
             part = slice(start, start + len(numbers))
             total[part, part] += self.noise**2 * own
             start += len(numbers)
         total[np.diag_indices(len(total))] += HAIR * self.noise**2 + HAIR_OF_PRIOR * self.prior**2
         solved = np.zeros(values * (1 + d))
-        released = np.concatenate([numbers for _, numbers, _ in self._rounds])
+        released = np.concatenate([numbers for _, numbers, _ in self.rounds])
         solved[rows] = self.prior**2 * cho_solve(cho_factor(total, lower=True), released)
         self.points = everywhere
         self._weights, self._slope_weights = solved[:values], solved[values:].reshape(values, d)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,10 @@ from scipy.optimize import brentq
 from dpgrams_core.auditing import audit, pairs_for
 from dpgrams_core.auditing.bounds import both_tests, gaussian_fit
 from dpgrams_core.auditing.statistics import LIKELIHOOD
+from dpgrams_core.methods import ascent
+from dpgrams_core.methods.dp_grams import tight
 from dpgrams_core.methods.dp_grams.broken import BROKEN_METHODS
+from dpgrams_core.methods.dp_pms import run as pms
 from dpgrams_core.methods.registry import Method
 from dpgrams_core.model.results import Guarantee, Release
 from dpgrams_core.model.settings import CALIBRATIONS
@@ -208,6 +211,56 @@ class TestTheFitOfTheLikelihoodRatio:
         assert result.gaussian.epsilon_lower > 1.3
         assert "% of the claim" in result.fit_words
         assert not result.caught  # counting alone does not see it
+
+
+TWO = {"n_starts": 2}
+HALF_WAY = {"response_grid": (0.7,)}  # where the slope sees the response move
+
+
+class TestTheRoundsOfTight:
+    """The likelihood ratio of all that the rounds released: near the claim, never above it, and it sees less noise."""
+
+    @pytest.fixture(autouse=True)
+    def short_climb(self, monkeypatch):
+        """The last climb is post-processing of the rounds: no test on it beats their likelihood ratio."""
+        short = replace(tight.TIGHT, last_climb=1)
+        for module in (tight, pms):
+            monkeypatch.setattr(module, "TIGHT", short)
+
+    def game(self, method, options, epsilon, seed, confidence):
+        fixed = {"delta": DELTA, "trials": 600, "seed": seed, "n": 50, "calibration": "tight"}
+        return audit(method, epsilon=epsilon, confidence=confidence, **fixed, **options)
+
+    @pytest.mark.parametrize(
+        ("method", "options", "epsilon"),
+        [
+            ("dp_grams", TWO | {"n_steps": 3}, 1.0),
+            ("dp_grams", TWO, 3.0),
+            ("dp_grams_c", TWO, 1.0),
+            ("dp_pms", HALF_WAY, 1.0),
+        ],
+        ids=str,
+    )
+    def test_it_shows_most_of_the_claim_and_no_more(self, method, options, epsilon, seed, flake_rate):
+        result = self.game(method, options, epsilon, seed, 1 - flake_rate)
+        assert result.claimed_status == "proven"
+        assert not result.caught
+        assert LIKELIHOOD in result.gaussian.statistic
+        assert 0.6 * epsilon < result.gaussian.epsilon_lower < epsilon
+
+    @pytest.mark.parametrize(("method", "options"), [("dp_grams", TWO), ("dp_pms", HALF_WAY)], ids=str)
+    def test_two_thirds_of_the_noise_put_it_above_the_claim(self, method, options, seed, monkeypatch):
+        right = ascent.round_sensitivity
+        monkeypatch.setattr(ascent, "round_sensitivity", lambda *facts: right(*facts) * 2 / 3)
+        result = self.game(method, options, 1.0, seed, 0.95)
+        assert result.gaussian.epsilon_lower > 1.0
+        assert not result.caught  # counting alone does not see it
+
+    def test_where_a_round_sees_a_part_of_the_records_there_is_a_projection_and_no_ratio(self, seed, flake_rate):
+        options = {"n_starts": 2, "batch_size": 20, "trials": 120}
+        result = audit("dp_grams", n=50, seed=seed, calibration="tight", confidence=1 - flake_rate, **options)
+        assert result.gaussian is None
+        assert not result.caught
 
 
 @pytest.mark.slow

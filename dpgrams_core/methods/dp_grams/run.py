@@ -112,15 +112,15 @@ def dp_grams(data: Dataset, spec: DPGramsSpec, noise: Noise, reading: Reading = 
     events = (chosen.start, rounds_event(chosen, data.n))
     guarantee = guarantee_of(chosen, events)  # the price comes before the draw
     anchors = draw_starts(chosen, data.points, data.box, noise)
-    heights = significance = None
+    heights = significance = pooled = None
     if chosen.process_noise is None:
         path, shares = ascend(chosen, data.points, anchors.points, noise)
         modes, clipped = merge(path[-1], chosen.bandwidth.value, spec.n_modes), float(shares.mean())
     else:
         climbed = climb_rounds(chosen, data.points, data.box, anchors.points, noise)
-        path, clipped = climbed.path, climbed.clipped_share
-        modes, heights = reading(path[-1], climbed.pooled, spec.n_modes)
-        significance = heights / climbed.pooled.unit
+        path, clipped, pooled = climbed.path, climbed.clipped_share, climbed.pooled
+        modes, heights = reading(path[-1], pooled, spec.n_modes)
+        significance = heights / pooled.unit
     return Release(
         method="dp_grams",
         modes=modes,
@@ -128,6 +128,7 @@ def dp_grams(data: Dataset, spec: DPGramsSpec, noise: Noise, reading: Reading = 
         significance=significance,
         anchors=anchors.points,
         trajectories=path,
+        pooled=pooled,
         noise_scale=chosen.sigma,
         spec=chosen.filled_spec(),
         events=events,

@@ -74,6 +74,7 @@ def climb_rounds(chosen: Plan, points: Array, box: Array, starts: Array, noise: 
         prior=TIGHT.prior * chosen.batch_size,
         noise=chosen.process_noise,
         axes=tuple(range(len(box))),
+        box=box,
     )
     x, path, clipped = starts, [starts], []
     for left in reversed(range(chosen.n_steps)):

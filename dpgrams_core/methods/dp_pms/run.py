@@ -154,6 +154,7 @@ def pooled_rounds(chosen: Plan) -> PooledRounds:
         prior=TIGHT.prior * chosen.batch_size,
         noise=chosen.process_noise,
         axes=(1,),
+        box=UNIT_SQUARE,
     )
 
 
@@ -248,8 +249,8 @@ def dp_pms(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
     """Draw the starts, climb in the response with noise, merge at the evaluation points.
 
     ``curve`` has rows (x, y), several for an x with several branches; ``modes`` is empty.  ``noise_scale`` is the
-    standard deviation of the noise of one step, in units of the response.  Anchors and trajectories stay at predictors
-    of records.  Nothing protects those, so a release of private data goes without them.
+    standard deviation of the noise of one step, in units of the response.  Anchors, trajectories and rounds stay at
+    predictors of records.  Nothing protects those, so a release of private data goes without them.
 
     Examples
     --------
@@ -272,7 +273,7 @@ def dp_pms(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
     refuse_a_grid_beside_the_data(chosen, data)
     events = (chosen.start, rounds_event(chosen, data.n))
     guarantee = guarantee_of(chosen, events)  # the price comes before the draw
-    starts = starts_of(chosen, noise)
+    starts, pooled = starts_of(chosen, noise), None
     if chosen.process_noise is None:
         path, clipped = ascend(chosen, starts.points, noise)
         ends = cleaned(chosen, path[-1])
@@ -292,6 +293,7 @@ def dp_pms(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
         curve=from_unit(curve, data.box),
         anchors=None if data.private else from_unit(starts.points, data.box),
         trajectories=None if data.private else from_unit(path, data.box),
+        pooled=None if data.private else pooled,
         noise_scale=side * chosen.sigma,
         spec=chosen.filled_spec(),
         events=events,

@@ -19,7 +19,9 @@ def parts(at, axes):
 
 def pooled(points, places, axes, noise=NOISE, extra=None):
     """Rounds at ``places`` with the exact sums, or with ``extra`` added to them."""
-    found = PooledRounds(h=H, length=LENGTH, prior=PRIOR, noise=noise, axes=axes)
+    found = PooledRounds(
+        h=H, length=LENGTH, prior=PRIOR, noise=noise, axes=axes, box=np.tile([-5.0, 5.0], (places[0].shape[1], 1))
+    )
     for number, at in enumerate(places):
         rows = parts(at, axes)
         sums = kernel_sums(points, at, H)[rows] + (0.0 if extra is None else extra[number][: len(rows)])
