@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -96,12 +96,12 @@ def in_a_text(entry: pictures.Entry) -> str:
     return known.get(entry.release.method, entry.title)
 
 
-def panel(data: Dataset, entry: pictures.Entry, place: str) -> Chart:
+def panel(key: Hashable, data: Dataset, entry: pictures.Entry, place: str) -> Chart:
     """One method under its name: its ARI, the status of its guarantee, and the picture; returns the picture."""
     with st.container(gap="xxsmall"):  # one under the other: a status with its condition fills the width of a panel
         st.markdown(f"ARI **{entry.scores['ari']:.2f}**", width="content")
         layout.badge(entry.release.guarantee)
-    picture = pictures.panel_chart(data, entry)
+    picture = cache.picture((key, entry.release.method), pictures.panel_chart, data, entry)
     charts.plot(picture.figure, f"panel_{place}_chart", picture.sentence)
     st.caption(picture.sentence)
     if entry.release.method == "mean_shift_c":
@@ -149,7 +149,7 @@ def curve(run: Run, count: int | str) -> None:
     measure = one_of_few("Score on the curve", "clu_measure", measure_titles("clusters"), help=words, wrap=False)
 
     def draw(known: jobs.Known) -> Chart:
-        return cluster_curve_chart(jobs.pooled_by_seed(known), cells, measure, run.epsilon)
+        return cache.curve(known, cluster_curve_chart, jobs.pooled_by_seed(known), cells, measure, run.epsilon)
 
     charts.filling(jobs.sweep(work), draw, "curve")
 
@@ -217,7 +217,7 @@ panels: dict[str, tuple[str, Chart]] = {}
 for place, entry in {"private": private, **others}.items():
     with places[place]:
         st.markdown(f"**{entry.title}**")
-        panels[place] = (entry.title, panel(data, entry, place))
+        panels[place] = (entry.title, panel((run, count), data, entry, place))
 with right:
     layout.guarantee_card(private.release)
     with st.expander("And the guarantee of DP-k-means?", key="dp_kmeans_guarantee"):
@@ -227,14 +227,13 @@ with right:
         for caveat in guarantee.caveats:
             st.caption(caveat)
 with left:
-    charts.chart(
-        pictures.confusion_chart(data, private), "confusion", f"Which classes does {in_a_text(private)} tell apart?"
-    )
+    confusion = cache.picture((run, count), pictures.confusion_chart, data, private)
+    charts.chart(confusion, "confusion", f"Which classes does {in_a_text(private)} tell apart?")
 with places["mean_shift_c"]:
     climbed = mean_shift(run, count)
     if climbed is not None:
         shown.append(climbed)
-        panels["mean_shift_c"] = (climbed.title, panel(data, climbed, "mean_shift_c"))
+        panels["mean_shift_c"] = (climbed.title, panel((run, count), data, climbed, "mean_shift_c"))
         with first:
             text = answer(run, shown)
 with scores_place:

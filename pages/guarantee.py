@@ -123,7 +123,8 @@ with left:
     group.steps("How sure they were before, %", "prior", PERCENTS, FIRST_PERCENT, words)
     beliefs(after, wished.epsilon, wished.delta)
 with right:
-    power = power_chart(wished.epsilon, wished.delta, gaussian_multiplier(wished.epsilon, wished.delta))
+    budget = (wished.epsilon, wished.delta)
+    power = cache.picture(budget, power_chart, *budget, gaussian_multiplier(*budget))
     charts.chart(power, "power", "The best test anyone can build")
 if settings == wished:  # otherwise the answer and the methods are not of the same settings
     compared = [(item.method, dict(item.options)) for item in comparison.candidates(settings)]
@@ -150,7 +151,8 @@ st.caption(
 measure(settings, rows)
 st.subheader("Does it matter who counts?")
 accountants(settings)
-charts.chart(budget_chart(rows, settings.delta), "budget", "Where does the budget go?")
+spent = cache.picture(settings, budget_chart, rows, settings.delta)
+charts.chart(spent, "budget", "Where does the budget go?")
 st.subheader("How many records do you need?")
 records(settings)
 audit_panel.audit_panel()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ import streamlit as st
 from dpgrams_core import DATASETS, Dataset, Release, score
 from dpgrams_core.figures.curve import tradeoff_chart
 from dpgrams_core.figures.modes import anchors_chart, contour_chart, released_chart, runs_chart, surface_chart
-from dpgrams_core.figures.style import short
+from dpgrams_core.figures.style import Chart, short
 from dpgrams_core.figures.traces import DensityGrid
 from dpgrams_core.model.run import Run
 from dpgrams_core.model.settings import CALIBRATIONS
@@ -93,21 +93,22 @@ def facts(release: Release) -> list[str]:
     return [FACTS[name](value) for name, value in known.items() if value is not None]
 
 
-def show_origin(data: Dataset, release: Release, mark: str = "", whose: str = "") -> None:
+def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
     """What a method's modes come from: its released surface, or its anchors, if it has either."""
+    data, release = cache.records(run), cache.release(run)
     if release.surface is not None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
-        charts.chart(released_chart(data, release), f"released{mark}", title)
+        charts.chart(cache.picture(run, released_chart, data, release), f"released{mark}", title)
     elif release.anchors is not None:
         title = f"{whose}: where it starts (private)" if whose else "Where it starts: private anchors"
-        charts.chart(anchors_chart(data, release), f"anchors{mark}", title)
+        charts.chart(cache.picture(run, anchors_chart, data, release), f"anchors{mark}", title)
 
 
-def landscape(data: Dataset, grid: DensityGrid, bandwidth: float) -> None:
+def landscape(key: Hashable, data: Dataset, grid: DensityGrid, bandwidth: float) -> None:
     """The plain density in 3-D; a switch, since machines without a graphics card draw it slowly."""
     st.subheader("The landscape (not private)")
     if st.toggle("Draw it in 3-D", key="landscape", persist_state="session"):
-        charts.chart(surface_chart(data, grid, bandwidth), "surface")
+        charts.chart(cache.picture(key, surface_chart, data, grid, bandwidth), "surface")
 
 
 def curve(runs: list[Run]) -> None:
@@ -121,7 +122,17 @@ def curve(runs: list[Run]) -> None:
         cells += plan_cells(methods, info.name, runs=RUNS, **grid, **dict(arm.options))
     live = max(sizes) <= LIVE_LIMIT
     if charts.wanted("curve", "Draw the curve", tuple(cells), cells_seconds(cells), SMALLER, live):
-        charts.filling(jobs.sweep(cells), lambda known: tradeoff_chart(jobs.whole(known), cells, epsilon), "curve")
+
+        def draw(known: jobs.Known) -> Chart:
+            return cache.curve(known, tradeoff_chart, jobs.whole(known), cells, epsilon)
+
+        charts.filling(jobs.sweep(cells), draw, "curve")
+
+
+def again(arm: Run, data: Dataset, grid: DensityGrid, baseline: Release, **look: int) -> Chart:
+    """The picture of twenty private runs of one method."""
+    runs = [cache.release(replace(arm, seed=arm.seed + number)) for number in range(RUNS)]
+    return runs_chart(data, grid, runs, baseline, **look)
 
 
 def repeated_runs(runs: list[Run], data: Dataset, grid: DensityGrid, baseline: Release) -> None:
@@ -133,9 +144,8 @@ def repeated_runs(runs: list[Run], data: Dataset, grid: DensityGrid, baseline: R
     look: dict[str, int] = {} if len(runs) == 1 else {"columns": 4, "row_height": 115}
     for column, arm, mark in zip(st.columns(len(runs), gap="medium"), runs, MARKS, strict=False):
         with column:
-            again = [cache.release(replace(arm, seed=arm.seed + number)) for number in range(RUNS)]
-            title = title_of(arm) if len(runs) > 1 else ""
-            charts.chart(runs_chart(data, grid, again, baseline, **look), f"runs{mark}", title)
+            picture = cache.picture((arm, runs[0]), again, arm, data, grid, baseline, **look)
+            charts.chart(picture, f"runs{mark}", title_of(arm) if len(runs) > 1 else "")
 
 
 layout.open_page(QUESTION, "pages/modes.py")
@@ -172,14 +182,15 @@ baseline = cache.release(mean_shift(runs[0]))
 first = releases[0]
 # Of the grey lines: the method's own, or that of mean shift where the method has none.
 bandwidth = getattr(first.spec, "bandwidth", baseline.spec.bandwidth)
-grid = cache.kde(runs[0], getattr(first.spec, "kernel", "gaussian"), bandwidth)
+of_grid = (without_privacy(runs[0], "mean_shift"), getattr(first.spec, "kernel", "gaussian"), bandwidth)
+grid = cache.kde(*of_grid)
 about = f"{DATASETS[str(runs[0].dataset)].title}, n = {runs[0].n:,}"
 titles = [title_of(arm) for arm in runs]
 if len(runs) == 1:
     text = answer(data, first, baseline)
     caption = ", ".join([about, *facts(first)]) + "."
     place = exports.caption_beside(caption)
-    pictures = [contour_chart(data, grid, first, baseline)]
+    pictures = [cache.picture(runs[0], contour_chart, data, grid, first, baseline)]
     picture, card = st.columns([3, 2], gap="medium")
     with picture:
         charts.chart(pictures[0], "contours", "Where the private search ends up")
@@ -187,9 +198,9 @@ if len(runs) == 1:
         layout.guarantee_card(first)
     surface, origin = st.columns(2, gap="medium")
     with surface:
-        landscape(data, grid, bandwidth)
+        landscape(of_grid, data, grid, bandwidth)
     with origin:
-        show_origin(data, first)
+        show_origin(runs[0])
 else:
     lines = [verdict(data, release, title) for release, title in zip(releases, titles, strict=True)]
     plain = short(score(baseline, data)["mse_per_true_mode"])
@@ -200,7 +211,10 @@ else:
         f"lines are the same in both pictures: the plain KDE with h = {short(bandwidth)} (not private)."
     )
     place = exports.caption_beside(caption)
-    pictures = [contour_chart(data, grid, release, baseline, height=590) for release in releases]
+    pictures = [
+        cache.picture((arm, runs[0]), contour_chart, data, grid, release, baseline, height=590)
+        for arm, release in zip(runs, releases, strict=True)
+    ]
     for column, title, release, chart, mark in zip(
         st.columns(2, gap="medium"), titles, releases, pictures, MARKS, strict=True
     ):
@@ -211,10 +225,10 @@ else:
             st.caption(f"{settings}MSE as in the paper, which extra modes dilute: {paper}.")
             charts.chart(chart, f"contours{mark}")
             layout.guarantee_card(release, f"guarantee_card{mark}")
-    for column, title, release, mark in zip(st.columns(2, gap="medium"), titles, releases, MARKS, strict=True):
+    for column, title, arm, mark in zip(st.columns(2, gap="medium"), titles, runs, MARKS, strict=True):
         with column:
-            show_origin(data, release, mark, title)
-    landscape(data, grid, bandwidth)
+            show_origin(arm, mark, title)
+    landscape(of_grid, data, grid, bandwidth)
 with place:
     exports.simulation_files(
         [*runs, mean_shift(runs[0])],

@@ -12,7 +12,7 @@ from dpgrams_core import DATASETS, Dataset, Release, score
 from dpgrams_core.datasets.registry import datasets_of
 from dpgrams_core.figures import regression as pictures
 from dpgrams_core.figures.curve import tradeoff_chart
-from dpgrams_core.figures.style import short
+from dpgrams_core.figures.style import Chart, short
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds, density_seconds
 from dpgrams_core.sweeps.run import plan_cells
@@ -107,7 +107,11 @@ def curve(run: Run) -> None:
     live = max(sizes) <= LIVE_LIMIT
     if charts.wanted("curve", "Draw the curve", tuple(cells), PIECES * cells_seconds(cells), SMALLER, live):
         work = jobs.sweep([replace(cell, seed=piece) for piece in range(PIECES) for cell in cells])
-        charts.filling(work, lambda known: tradeoff_chart(jobs.pooled_by_seed(known), cells, run.epsilon), "curve")
+
+        def draw(known: jobs.Known) -> Chart:
+            return cache.curve(known, tradeoff_chart, jobs.pooled_by_seed(known), cells, run.epsilon)
+
+        charts.filling(work, draw, "curve")
 
 
 layout.open_page(QUESTION, "pages/regression.py")
@@ -156,19 +160,21 @@ chosen = st.pills(
 beside = {"other": cache.release(other)} if "other" in chosen else {}
 fits = {"private": release, **beside, "pms": pms, "lowess": lowess}
 curves = [(titles[name], fit) for name, fit in fits.items() if name in chosen and fit is not None]
-branches = pictures.branches_chart(data, curves, records="records" in chosen, truth="truth" in chosen)
+shown = (run, tuple(sorted(chosen)), tuple(title for title, _ in curves))
+also = {"records": "records" in chosen, "truth": "truth" in chosen}
+branches = cache.picture(shown, pictures.branches_chart, data, curves, **also)
 left, right = st.columns([3, 2], gap="medium")
 with left:
     charts.chart(branches, "branches")
     if release.surface is not None:
-        charts.chart(pictures.ridges_chart(data, release), "ridges", "What is released: a private surface")
+        ridges = cache.picture(run, pictures.ridges_chart, data, release)
+        charts.chart(ridges, "ridges", "What is released: a private surface")
     else:
-        charts.chart(
-            pictures.ascent_chart(data, release), "ascent", "How it climbs: private anchors and noisy steps in y"
-        )
+        ascent = cache.picture(run, pictures.ascent_chart, data, release)
+        charts.chart(ascent, "ascent", "How it climbs: private anchors and noisy steps in y")
 with right:
     slices, place = cache.slices(run), st.session_state["reg_x"]
-    charts.chart(pictures.slice_chart(data, release, slices, place), "slice")
+    charts.chart(cache.picture((run, place), pictures.slice_chart, data, release, slices, place), "slice")
     st.select_slider("x", PLACES, key="reg_x", help="The predictor to look at (x).", persist_state="session")
     layout.guarantee_card(release)
 charts.follow_pointer("branches_chart", "slice_chart", pictures.slice_frames(data, release, slices), place)

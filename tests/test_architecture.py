@@ -162,7 +162,7 @@ def violations(module, source, package=False):
             for name in sorted(names)
             if room in ROOMS and (used := room_of(name)) and used != room and used not in ROOMS[room]
         )
-    if not (is_page or is_part_of(module, "pages._ui", "app", "tests")):
+    if not (is_page or is_part_of(module, "pages._ui", "app", "tests", "benchmarks.visitor")):
         forbid("only app.py and pages know streamlit", "streamlit")
     forbid("nobody imports a page", "pages", allowed=("pages._ui",))
     if not (is_page or is_part_of(module, "pages._ui", "app", "tests")):

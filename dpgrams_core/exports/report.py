@@ -209,7 +209,7 @@ def file_stem(text: str) -> str:
 
 def _picture(chart: Chart, number: int, height: int | None) -> Markup:
     """A chart on white with its sentence; with a height of its own it stands still, as on paper."""
-    figure = go.Figure(chart.figure)
+    figure = go.Figure(chart.figure.to_dict())
     figure.update_layout(template="plotly_white", paper_bgcolor=WHITE, font={"size": 14, "family": FONT})
     if height is not None:
         figure.frames = []

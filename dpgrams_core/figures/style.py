@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.basedatatypes import BaseFigure
 
 from dpgrams_core.model.measures import Measure
 
@@ -113,7 +114,7 @@ def css_properties() -> str:
 class Chart:
     """A figure with the sentence and the table that say the same."""
 
-    figure: go.Figure
+    figure: BaseFigure
     sentence: str
     table: pd.DataFrame
 

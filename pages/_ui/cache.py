@@ -7,14 +7,24 @@ leaves or moves a control; then nothing is kept of it.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
 import streamlit as st
 
 from dpgrams_core import Dataset, Release, load_dataset, run, score
 from dpgrams_core.figures.regression import Slices, conditional_slices
+from dpgrams_core.figures.sent import sent
+from dpgrams_core.figures.style import Chart
 from dpgrams_core.figures.traces import DensityGrid, density_grid
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.comparison import ComparisonSettings, Row, compare
+from dpgrams_core.sweeps.cell import CellResult
 from pages._ui.server import visitors
+
+MOST_BYTES = 64_000_000  # of pictures as they are sent, some hundreds
 
 
 # Results are frozen and their arrays read-only, so one object can serve every session
@@ -64,3 +74,51 @@ def slices(wanted: Run) -> Slices:
 def records(wanted: Run) -> Dataset:
     """The records of a run."""
     return dataset(str(wanted.dataset), wanted.n, wanted.data_seed or 0, wanted.design)
+
+
+class Pictures:
+    """Charts as they are sent, by what they show. What was not looked at for longest is forgotten first."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._known: OrderedDict[Hashable, Chart] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, key: Hashable) -> Chart | None:
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+            return self._known.get(key)
+
+    def add(self, key: Hashable, chart: Chart) -> None:
+        with self._lock:
+            if key not in self._known:  # another visitor may have been faster
+                self._bytes += chart.figure.size
+                self._known[key] = chart
+            while self._bytes > self._most_bytes:
+                self._bytes -= self._known.popitem(last=False)[1].figure.size
+
+
+@st.cache_resource(show_spinner=False)
+def pictures() -> Pictures:
+    """The pictures that this server has drawn."""
+    return Pictures()
+
+
+def picture(key: Hashable, draw: Callable[..., Chart], *what: Any, **how: Any) -> Chart:
+    """A chart that ``draw`` makes of ``what``; drawn once for a key, which has to hold all that it depends on."""
+    key = (draw.__module__, draw.__name__, key, *how.items())
+    found = pictures().find(key)
+    if found is None:
+        found = sent(draw(*what, **how))
+        pictures().add(key, found)
+    return found
+
+
+def curve(
+    known: Mapping[Run, CellResult], draw: Callable[..., Chart], found: Any, cells: Sequence[Run], *how: Hashable
+) -> Chart:
+    """The chart of a sweep, drawn anew while it fills in and kept once all of it is known."""
+    if all(one.complete for one in known.values()):
+        return picture((tuple(known), tuple(cells), how), draw, found, cells, *how)
+    return draw(found, cells, *how)

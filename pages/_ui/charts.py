@@ -7,6 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
+from plotly.basedatatypes import BaseFigure
 
 from dpgrams_core.figures.style import Chart
 from dpgrams_core.model.places import ASSETS
@@ -21,10 +22,10 @@ MOST_PRESSED = 50
 PRESENTER_FONT = 16  # pixels: the charts are not scaled with the page's text
 
 
-def plot(figure: go.Figure, key: str, words: str, place: Any = st) -> None:
+def plot(figure: BaseFigure, key: str, words: str, place: Any = st) -> None:
     """The picture of a chart, with words for those who cannot see it; larger letters while presenting."""
     if layout.presenting():
-        figure = go.Figure(figure).update_layout(font_size=PRESENTER_FONT, legend_font_size=PRESENTER_FONT)
+        figure = go.Figure(figure.to_dict()).update_layout(font_size=PRESENTER_FONT, legend_font_size=PRESENTER_FONT)
         for update in (figure.update_xaxes, figure.update_yaxes):
             update(tickfont_size=PRESENTER_FONT, title_font_size=PRESENTER_FONT)
     place.plotly_chart(figure, key=key, config=CONFIG, alt=words)

@@ -21,7 +21,7 @@ from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS, Experiment
 from dpgrams_core.studies.paper.shipped import Shipped, shipped
 from dpgrams_core.studies.paper.tables import ONE_RUN
-from pages._ui import charts, exports, layout, state
+from pages._ui import cache, charts, exports, layout, state
 from pages._ui.controls import Group, one_of_few
 from pages._ui.paper.table import key_line, table_html, totals_html
 from pages._ui.paper.words import (
@@ -99,11 +99,10 @@ def _compared(name: str, checksum: str, _found: Shipped) -> pd.DataFrame:  # noq
     return judged(EXPERIMENTS[name], _found.results)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)  # a copy for everyone: a figure can be changed
-def _drawn(name: str, checksum: str, table: str, column: str, measure: str, _found: Shipped) -> Chart:  # noqa: ARG001
+def _drawn(name: str, table: str, column: str, measure: str, shipped: Shipped) -> Chart:
     """A figure of the paper, from our runs."""
     dataset = next(item.dataset for item in EXPERIMENTS[name].tables if item.name == table)
-    results = [found for place, found in _found.results if place == column and found.cell.dataset == dataset]
+    results = [found for place, found in shipped.results if place == column and found.cell.dataset == dataset]
     draw = kernel_chart if name == "kernels" else sensitivity_chart
     return draw(results, [found.cell for found in results], measure)
 
@@ -224,7 +223,8 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
         return
     words = experiment.measure(measure).title
     title = f"{words[:1].upper()}{words[1:]}, ours against the paper"
-    picture = ratio_chart(experiment, here, measure)
+    wanted = (experiment.name, found.facts["checksum"], name, measure)
+    picture = cache.picture(wanted, ratio_chart, experiment, here, measure)
     charts.chart(picture, "paper_ratio", title)
     st.subheader("The numbers")
     if here[here["measure"] == measure]["ahead"].notna().any():
@@ -259,7 +259,8 @@ def figure(experiment: Experiment, name: str, measure: str) -> None:
     pictures = []
     for number, column in enumerate(here):
         with places[number % len(places)]:
-            picture = _drawn(experiment.name, found.facts["checksum"], name, column, measure, found)
+            wanted = (experiment.name, name, column, measure)
+            picture = cache.picture((found.facts["checksum"], wanted), _drawn, *wanted, found)
             title = "Kernels" if experiment.name == "kernels" else control_title(column).capitalize()
             charts.chart(picture, f"paper_{column}", title)
             pictures.append(picture)

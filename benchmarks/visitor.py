@@ -1,0 +1,146 @@
+"""A server to measure, and a visitor without a browser who does what a browser does."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
+
+from dpgrams_core.model.places import APP
+
+KEPT_FOR = 2  # runs that a browser keeps a message for to which nothing refers (global.maxCachedMessageAge)
+
+
+@contextmanager
+def running_app(*flags: str) -> Iterator[tuple[str, psutil.Process]]:
+    """The address of a dashboard of its own, and its process; it leaves nothing behind."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "dpgrams_core", "app", "--server.port", str(port), *flags]
+    with tempfile.TemporaryDirectory() as folder, Path(folder, "log.txt").open("w") as log:
+        environment = {**os.environ, "DPGRAMS_LEDGER": str(Path(folder, "ledger.sqlite3"))}
+        where = {"cwd": APP.parent, "env": environment, "stdout": log, "stderr": log}
+        process = psutil.Popen([*command, "--server.fileWatcherType", "none"], **where)
+        try:
+            address = f"http://127.0.0.1:{port}"
+            while True:
+                with suppress(OSError):
+                    urllib.request.urlopen(f"{address}/_stcore/health", timeout=1).close()
+                    break
+                if process.poll() is not None:
+                    raise SystemExit(f"The server ended: {Path(log.name).read_text()[-2000:]}")
+                time.sleep(0.1)
+            yield address, process
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+
+
+def family(process: psutil.Process) -> list[psutil.Process]:
+    """A process and all that it started."""
+    return [process, *process.children(recursive=True)]
+
+
+def processor_seconds(process: psutil.Process) -> float:
+    """Time of the processor that a server took so far, all its processes together."""
+    spent = 0.0
+    for one in family(process):
+        with suppress(psutil.NoSuchProcess):
+            times = one.cpu_times()
+            spent += times.user + times.system
+    return spent
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One run of a page, as its visitor saw it."""
+
+    seconds: float
+    size: int  # in bytes
+    kinds: dict[str, int]  # bytes by the kind of the element
+    failed: bool
+
+
+class Visitor:
+    """A visit to one page.  It keeps messages and sends their hashes, as a browser does, so that it gets them once."""
+
+    def __init__(self, address: str, page: str = "") -> None:
+        self._place, self._page = address.removeprefix("http://"), page
+        self.widgets: dict[str, Any] = {}  # the newest element of each control, by its key
+        self._fragments: dict[str, str] = {}  # the fragment that a control is in, "" for none
+        self._kept: dict[str, int] = {}  # a message's hash, and how many runs ago it was used
+
+    def __enter__(self) -> Visitor:
+        self._socket = connect(f"ws://{self._place}/_stcore/stream", max_size=None, open_timeout=60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def redraw(self, key: str = "", **value: Any) -> Answer:
+        """Run the page, or the fragment of a control: the one with this key gets a value, as ``bool_value=True``."""
+        message = BackMsg()
+        state = message.rerun_script
+        state.page_name = self._page
+        state.cached_message_hashes.extend(self._kept)
+        if key:
+            state.fragment_id = self._fragments[key]
+            widget = state.widget_states.widgets.add(id=self.widgets[key].id)
+            for name, one in value.items():
+                if isinstance(one, list):
+                    getattr(widget, name).data.extend(one)
+                else:
+                    setattr(widget, name, one)
+        started = time.perf_counter()
+        self._socket.send(message.SerializeToString())
+        return self._drawn(started)
+
+    def rest(self, seconds: float) -> int:
+        """Take what comes by itself until nothing comes for so long; how many bytes it was."""
+        size = 0
+        with suppress(TimeoutError):
+            while True:
+                size += len(self._socket.recv(timeout=seconds))
+        return size
+
+    def _drawn(self, started: float) -> Answer:
+        """Read until the page is drawn."""
+        kinds: dict[str, int] = {}
+        used: set[str] = set()
+        while True:
+            data = self._socket.recv(timeout=180)
+            message = ForwardMsg.FromString(data)
+            kind = self._noted(message)
+            kinds[kind] = kinds.get(kind, 0) + len(data)
+            used |= {message.hash} if message.metadata.cacheable else {message.ref_hash} - {""}
+            if kind == "script_finished" and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                break
+        self._kept = {one: age + 1 for one, age in self._kept.items() if age < KEPT_FOR} | dict.fromkeys(used, 0)
+        return Answer(time.perf_counter() - started, sum(kinds.values()), kinds, "exception" in kinds)
+
+    def _noted(self, message: ForwardMsg) -> str:
+        """The kind of a message; a control in it is remembered."""
+        kind = message.WhichOneof("type") or ""
+        if kind != "delta" or not message.delta.HasField("new_element"):
+            return kind
+        kind = message.delta.new_element.WhichOneof("type") or ""
+        element = getattr(message.delta.new_element, kind)
+        if key := getattr(element, "id", "").rpartition("-")[2]:
+            self.widgets[key], self._fragments[key] = element, message.delta.fragment_id
+        return kind
