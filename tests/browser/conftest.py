@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
@@ -12,11 +12,15 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, expect, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from playwright.sync_api import WebSocket
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from pages._ui.server.app import UNFORESEEN
 from tests.served import running_server
 
 PATIENCE = 120_000  # milliseconds for whatever a test waits for: a slow machine is no fault
+CLICKS, CLICK_PATIENCE = 5, 10_000  # how often a link is clicked, and for how long its page is waited for
 expect.set_options(timeout=PATIENCE)
 SHOTS = Path(__file__).parent / "screenshots"
 CHROMIUM = "/usr/bin/chromium"
@@ -68,17 +72,31 @@ class Dashboard:
         self.address = address
         self.errors: list[str] = []
         self.received: list[bytes] = []  # every message of the server to this session
+        self.owed = False  # whether the server was asked for a run that it has not finished
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._note)
-        page.on("websocket", lambda socket: socket.on("framereceived", self._receive))
+        page.on("websocket", self._connect)
 
     def _note(self, message: ConsoleMessage) -> None:
         """What the server's policy forbids the page is an error, too (pages/_ui/server/app.py)."""
         if "Content Security Policy" in message.text:
             self.errors.append(message.text)
 
+    def _connect(self, socket: WebSocket) -> None:
+        self.owed = False
+        socket.on("framesent", self._send)
+        socket.on("framereceived", self._receive)
+
+    def _send(self, message: str | bytes) -> None:
+        """A part that repeats itself asks, too; an answer to that is owed to nobody."""
+        sent = BackMsg.FromString(message) if isinstance(message, bytes) else BackMsg()
+        self.owed |= sent.WhichOneof("type") == "rerun_script" and not sent.rerun_script.is_auto_rerun
+
     def _receive(self, message: str | bytes) -> None:
         self.received.append(message if isinstance(message, bytes) else message.encode())
+        told = ForwardMsg.FromString(self.received[-1])
+        if told.WhichOneof("type") == "script_finished":
+            self.owed &= told.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
 
     def open(self, query: str = "") -> Dashboard:
         self.page.goto(f"{self.address}/{query}")
@@ -88,14 +106,15 @@ class Dashboard:
     def settle(self) -> Dashboard:
         """Wait until the script has run to its end, every chart that fills in is full, and nothing failed.
 
-        A rerun starts a moment after the action, so quiet must be seen several times in a row.
+        A rerun starts a moment after the action, so quiet must be seen several times in a row.  The page looks idle,
+        too, until a busy server has heard of the action: what it was asked for it must have finished.
         """
         quiet = 0
         while quiet < 4:
             self.page.wait_for_timeout(150)
             idle = self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")
             filling = self.page.locator("[data-testid=stProgress]", has_text=re.compile(r"of \d+ (points$|steps;)"))
-            quiet = quiet + 1 if idle.count() and not filling.count() else 0
+            quiet = quiet + 1 if idle.count() and not filling.count() and not self.owed else 0
         assert self.page.locator("[data-testid=stException]").count() == 0
         assert self.page.get_by_text(UNFORESEEN).count() == 0
         assert self.errors == []
@@ -110,12 +129,36 @@ class Dashboard:
     def in_url(self) -> dict[str, str]:
         return {key: values[0] for key, values in parse_qs(urlparse(self.page.url).query).items()}
 
+    def until(self, holds: Callable[[], bool], words: str) -> None:
+        """Wait for what an action brings about; ``words`` say what did not come."""
+        end = time.monotonic() + PATIENCE / 1_000
+        while not holds():
+            assert time.monotonic() < end, words
+            self.page.wait_for_timeout(100)
+
+    def follow(self, name: str, address: str) -> None:
+        """Click a link until its page is there, as a user does.
+
+        Where the server does not get to a click before a part of the page that repeats itself asks for its next run,
+        Streamlit (``ScriptRequests``) makes one request of the two, with the page of the later one: a click is lost.
+        """
+        for _ in range(CLICKS):
+            self.page.get_by_role("link", name=name).click()
+            try:
+                self.page.wait_for_url(f"**/{address}**", timeout=CLICK_PATIENCE)
+                return
+            except PlaywrightTimeout:
+                continue
+        raise AssertionError(f"{CLICKS} clicks on {name!r} did not lead to {address}")
+
     def slide(self, key: str, presses: int) -> Dashboard:
         """Move a slider by arrow keys, as a keyboard user does."""
+        before = self.in_url().get(key)
         handle = self.page.locator(f".st-key-{key} input[type=range]")
         handle.focus()
         for _ in range(abs(presses)):
             handle.press("ArrowRight" if presses > 0 else "ArrowLeft")
+        self.until(lambda: self.in_url().get(key) != before, f"moving {key} did not change the address")
         return self.settle()
 
     def choose(self, key: str, words: str) -> Dashboard:

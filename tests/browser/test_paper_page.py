@@ -27,6 +27,5 @@ def test_a_deep_link_opens_a_table_and_the_evidence_is_one_click_away(make_dashb
     page.locator(".st-key-paper_part button", has_text="Kernels").click()
     dashboard.settle()
     assert "paper_part=kernels" in page.url
-    page.get_by_role("link", name="See the evidence on the Guarantee page").click()
-    page.wait_for_url("**/guarantee**")
+    dashboard.follow("See the evidence on the Guarantee page", "guarantee")
     page.get_by_text("Is the guarantee real, and what does it mean?").first.wait_for()

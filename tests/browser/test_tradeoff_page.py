@@ -20,11 +20,10 @@ def runs_done(page) -> int:
     return int(re.search(r"([\d,]+) of [\d,]+ runs", line.inner_text()).group(1).replace(",", ""))
 
 
-def leave_and_come_back(page) -> None:
+def leave_and_come_back(dashboard) -> None:
     """To another page and back, by the navigation."""
     for name in ("Paper", "Tradeoff"):
-        page.get_by_role("link", name=name).click()
-        page.wait_for_url(f"**/{name.lower()}**")
+        dashboard.follow(name, name.lower())
 
 
 def stop(dashboard) -> int:
@@ -46,14 +45,14 @@ def test_start_stop_leave_come_back_continue_and_finish(dashboard):
     # A control that changes only the picture keeps everything, and so does another page.
     page.locator(".st-key-lab_view button", has_text="ε, by n").click()
     page.wait_for_selector("text=/^n = 400$/")
-    leave_and_come_back(page)
+    leave_and_come_back(dashboard)
     page.wait_for_selector("text=What is there is kept")
     assert runs_done(page) >= at
     assert dashboard.in_url()["lab_runs"] == "2000"
     page.locator(".st-key-lab_start button", has_text="Continue").click()
     # It is found where it is when its visitor comes back, and goes on.
     page.locator(".st-key-lab_stop button").wait_for()
-    leave_and_come_back(page)
+    leave_and_come_back(dashboard)
     while runs_done(page) <= at:
         page.wait_for_timeout(100)
     # A few more for each point: only these are made, and then it is complete.
