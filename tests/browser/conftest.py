@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, WebSocket, expect, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from playwright.sync_api import WebSocket
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -20,7 +20,7 @@ from pages._ui.server.app import UNFORESEEN
 from tests.served import running_server
 
 PATIENCE = 120_000  # milliseconds for whatever a test waits for: a slow machine is no fault
-CLICKS, CLICK_PATIENCE = 5, 10_000  # how often a link is clicked, and for how long its page is waited for
+TEST_SECONDS = 900  # for all of a test, which waits for many things in turn
 expect.set_options(timeout=PATIENCE)
 SHOTS = Path(__file__).parent / "screenshots"
 CHROMIUM = "/usr/bin/chromium"
@@ -32,6 +32,12 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS))
 
 
 @pytest.fixture(scope="package")
@@ -142,14 +148,12 @@ class Dashboard:
         Where the server does not get to a click before a part of the page that repeats itself asks for its next run,
         Streamlit (``ScriptRequests``) makes one request of the two, with the page of the later one: a click is lost.
         """
-        for _ in range(CLICKS):
+        for patience in (10_000, 20_000, 40_000, PATIENCE):
             self.page.get_by_role("link", name=name).click()
-            try:
-                self.page.wait_for_url(f"**/{address}**", timeout=CLICK_PATIENCE)
+            with suppress(PlaywrightTimeout):
+                self.page.wait_for_url(f"**/{address}**", timeout=patience)
                 return
-            except PlaywrightTimeout:
-                continue
-        raise AssertionError(f"{CLICKS} clicks on {name!r} did not lead to {address}")
+        raise AssertionError(f"no click on {name!r} led to {address}")
 
     def slide(self, key: str, presses: int) -> Dashboard:
         """Move a slider by arrow keys, as a keyboard user does."""
