@@ -7,6 +7,8 @@ import dataclasses
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from dpgrams_core.cli import add_shared, guarantee_lines
@@ -16,14 +18,16 @@ from dpgrams_core.model.environment import read_settings
 from dpgrams_core.model.errors import BudgetError, SpecError
 from dpgrams_core.model.guarantee import guarantee_fields
 from dpgrams_core.own_data.bounds import plan_range
+from dpgrams_core.own_data.folder import Folder, Stream, add_up_folder, folder_identity, read_folder
 from dpgrams_core.own_data.kept import MAY_BE_OF_ANOTHER, read_kept
 from dpgrams_core.own_data.pricing import quote, refuse_unproven
-from dpgrams_core.own_data.reading.table import Limits, read_table
+from dpgrams_core.own_data.reading.table import Limits, Table, read_table
 from dpgrams_core.own_data.record import ReleaseRecord
 from dpgrams_core.own_data.release import open_budget, overlap_words, release, release_range
 from dpgrams_core.own_data.table import OwnData, load_table, picked_names
 from dpgrams_core.privacy.composition import exact_amount
 from dpgrams_core.privacy.ledger.book import BLIND_SPOT, Account, Charge, Ledger
+from dpgrams_core.sweeps.executors import SWEEP_EXECUTORS, stream_tasks
 
 _UNREAD = "The charge was made, and the ledger could not be read, so what is left is not shown."
 _LOST = "these numbers are all that there is of it, and another release costs again"
@@ -32,7 +36,7 @@ _LOST = "these numbers are all that there is of it, and another release costs ag
 def add_release(commands: Any) -> argparse.ArgumentParser:
     """Add both commands to the command line and return ``release``, which also takes the settings of the methods."""
     again = commands.add_parser("kept", help="show again, for free, what was released from a private file and kept")
-    again.add_argument("file", help="exactly the same file, in any order of rows and columns")
+    again.add_argument("file", help="exactly the same file or folder of files, in any order of rows and columns")
     again.add_argument(
         "--older",
         action="store_true",
@@ -40,10 +44,11 @@ def add_release(commands: Any) -> argparse.ArgumentParser:
         "to seven digits, so only its owner should look",
     )
     add_shared(again, "--ledger", "--json")
+    _add_executor(again)
     command: argparse.ArgumentParser = commands.add_parser(
         "release", help="release a result from a private file, paid for in the budget ledger"
     )
-    command.add_argument("file", help="a CSV (UTF-8) or Parquet file")
+    command.add_argument("file", help="a CSV (UTF-8) or Parquet file, or a folder of such files of any size together")
     command.add_argument("--columns", required=True, help="one to six numeric columns, separated by commas")
     command.add_argument("--response", help="the response of modal regression; then there is one column")
     words = "public bounds of a column, or NAME=estimate to pay for an estimate; once for each column"
@@ -58,7 +63,30 @@ def add_release(commands: Any) -> argparse.ArgumentParser:
     command.add_argument("--cap-epsilon", type=number, help=words)
     command.add_argument("--cap-delta", type=number)
     add_shared(command, "--json")
+    _add_executor(command)
     return command
+
+
+def _add_executor(command: argparse.ArgumentParser) -> None:
+    """Where the files of a folder are read."""
+    words = "where the files of a folder are read, each by one worker (default serial: here, one after the other)"
+    command.add_argument("--executor", choices=SWEEP_EXECUTORS, help=words)
+    words = "address of a Dask scheduler (otherwise DPGRAMS_DASK); without one, a cluster on this machine"
+    command.add_argument("--scheduler", help=words)
+
+
+def _opened(arguments: argparse.Namespace) -> tuple[Table | Folder, Stream]:
+    """The table of a file, or the facts of a folder; and what reads the files of a folder."""
+    executor, scheduler = arguments.executor or "serial", arguments.scheduler
+    if executor == "dask" and scheduler is None:
+        scheduler = read_settings().dask.address
+    stream: Stream = partial(stream_tasks, executor=executor, scheduler=scheduler)
+    if Path(arguments.file).is_dir():
+        return read_folder(arguments.file, stream), stream
+    for name in ("executor", "scheduler"):
+        if getattr(arguments, name) is not None:
+            raise SpecError(name, getattr(arguments, name), "it is for a folder of files; leave it out for one file")
+    return read_table(arguments.file, limits=Limits.of_owner()), stream
 
 
 def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> str:
@@ -70,14 +98,21 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
             "say where a missing value stands."
         )
     columns = [name.strip() for name in arguments.columns.split(",")]
-    table = read_table(arguments.file, limits=Limits.of_owner())
+    table, stream = _opened(arguments)
     bounds = parsed_bounds(picked_names(table, columns, arguments.response), arguments.box)
     kind = METHODS[arguments.method].kind
+    bought = [name for name, pair in bounds.items() if pair is None]
+    if bought and isinstance(table, Folder):
+        allowed = "over a folder the bounds are stated; an estimate would take a pass of its own over all files"
+        raise SpecError("box", f"{bought[0]}=estimate", allowed)
 
     def loaded(box: dict[str, tuple[float, float]]) -> OwnData:
         """The picked columns of the table in a box, as the kind of data that the method takes."""
-        own = "modes" if kind == "regression" else kind
-        return load_table(table, columns=columns, response=arguments.response, box=box, kind=own)
+        own: dict[str, Any] = {"columns": columns, "response": arguments.response, "box": box}
+        own["kind"] = "modes" if kind == "regression" else kind
+        if isinstance(table, Folder):  # one pass over its files, before anything is charged
+            return add_up_folder(table, arguments.method, **own, stream=stream, **options)
+        return load_table(table, **own)
 
     caps: dict[str, Any] = {
         "cap_epsilon": settings.cap_epsilon if arguments.cap_epsilon is None else arguments.cap_epsilon,
@@ -86,9 +121,9 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
     ledger = Ledger(arguments.ledger or settings.ledger, **caps)
     # Bounds still to be bought do not change the price: every box is scaled to the same one. So all that can be
     # refused is refused before the first of them is paid for.
-    trial = loaded({name: pair or (0.0, 1.0) for name, pair in bounds.items()})
+    box = {name: pair or (0.0, 1.0) for name, pair in bounds.items()}
+    trial = loaded(box)
     offer = quote(arguments.method, trial, **options)
-    bought = [name for name, pair in bounds.items() if pair is None]
     if not arguments.accept_unproven:
         refuse_unproven(offer)
     price = {"epsilon": arguments.box_epsilon, "delta": arguments.box_delta}
@@ -96,21 +131,20 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
         plan_range(trial.n, **price)
     prices = [(offer.epsilon, offer.delta)] + [tuple(price.values())] * len(bought)
     together = [float(sum(map(exact_amount, part))) for part in zip(*prices, strict=True)]
-    account = ledger.account_of(table.content)
+    account = ledger.account_of(trial.content)
     if ledger.is_open(account):
         say_caps_in_force(arguments, ledger.account(account))
-    ledger.check_room(account, epsilon=together[0], delta=together[1], identity=table.identity)
-    open_budget(table, ledger, **caps)  # last of all: a cap that comes with a refused release is not kept
-    if words := overlap_words(table, ledger):
+    ledger.check_room(account, epsilon=together[0], delta=together[1], identity=trial.identity)
+    open_budget(trial, ledger, **caps)  # last of all: a cap that comes with a refused release is not kept
+    if words := overlap_words(trial, ledger):
         _note(words)
-    box: dict[str, tuple[float, float]] = {}
-    for name, pair in bounds.items():
-        if pair is None:  # a private estimate, charged
-            range_of = release_range(table, name, ledger, **price, keep=settings.keep).found
-            pair = range_of.low, range_of.high
-        box[name] = pair
+    for name in bought:  # private estimates, charged
+        assert isinstance(table, Table)
+        range_of = release_range(table, name, ledger, **price, keep=settings.keep).found
+        box[name] = range_of.low, range_of.high
+    data = loaded(box) if bought else trial
     paid = release(
-        arguments.method, loaded(box), ledger, accept_unproven=arguments.accept_unproven, keep=settings.keep, **options
+        arguments.method, data, ledger, accept_unproven=arguments.accept_unproven, keep=settings.keep, **options
     )
     if arguments.json:
         return _json(_fields(paid.charge, paid.record, paid.statements, ledger) | {"kept": paid.kept})
@@ -140,11 +174,12 @@ def say_caps_in_force(arguments: argparse.Namespace, account: Account) -> None:
 
 def kept_command(arguments: argparse.Namespace) -> str:
     """``kept``: what was released from a file earlier; nothing is drawn and nothing is charged."""
-    table = read_table(arguments.file, limits=Limits.of_owner())
+    table, stream = _opened(arguments)
+    identity = folder_identity(table, stream) if isinstance(table, Folder) else table.identity
     settings = read_settings()
     place = arguments.ledger or settings.ledger
     ledger = Ledger(place, cap_epsilon=settings.cap_epsilon, cap_delta=settings.cap_delta)
-    kept = read_kept(ledger, table.identity, older=arguments.older)
+    kept = read_kept(ledger, identity, older=arguments.older)
     doubts = dict.fromkeys(kept.older, MAY_BE_OF_ANOTHER)
     bounds = [
         {"charge": charge.id, **dataclasses.asdict(found), "note": doubts.get(charge.id, "")}

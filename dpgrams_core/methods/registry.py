@@ -206,7 +206,7 @@ def run(method: str, data: Dataset, *, seed: int | None = None, **options: Any) 
     >>> release.door, release.seed, release.guarantee.status
     ('release', None, 'proven')
     """
-    chosen, spec = _asked(method, data, options)
+    chosen, spec = asked(method, data, options)
     if data.private:
         if seed is not None:
             raise SpecError("seed", seed, "the data are private, and a release has no seed; leave it out")
@@ -222,7 +222,7 @@ def draw(method: str, data: Dataset, **options: Any) -> Release:
     It is in the box that methods see, ``data.method_box``.  ``as_asked`` of ``read_off`` of it is what ``run`` gives;
     in between it can be kept.
     """
-    chosen, spec = _asked(method, data, options)
+    chosen, spec = asked(method, data, options)
     return _drawn(chosen, data, spec)
 
 
@@ -246,17 +246,14 @@ def as_asked(release: Release, data: Dataset) -> Release:
     return in_units(release, data.method_box, data.box) if data.scaled else release
 
 
-def _asked(method: str, data: Dataset, options: dict[str, Any]) -> tuple[Method, Any]:
+def asked(method: str, data: Dataset, options: dict[str, Any]) -> tuple[Method, Any]:
+    """A method that takes these data, and its settings, checked, with places in the box that it sees."""
     chosen = METHODS[one_of("method", method, METHODS)]
     if data.kind != chosen.kind:
         raise SpecError("method", method, f"it works on {chosen.kind} data, and {data.name} holds {data.kind} data")
-    return chosen, asked_settings(chosen, data, options)
-
-
-def asked_settings(chosen: Method, data: Dataset, options: dict[str, Any]) -> Any:
-    """The settings of a method, checked, with places in the box that it sees."""
     spec: Any = make_spec(chosen.spec, options)
-    return settings_moved(spec, data.box, data.method_box) if data.scaled else spec
+    data.refuse_other(method, spec)
+    return chosen, settings_moved(spec, data.box, data.method_box) if data.scaled else spec
 
 
 def _drawn(chosen: Method, data: Dataset, spec: Any) -> Release:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -124,6 +125,13 @@ class Dataset:
         """The records that miss no value; those that do still count in ``n``. Only private data have any."""
         missing = np.isnan(self.points).any(axis=1)
         return self.points[~missing] if missing.any() else self.points
+
+    def add_up(self, sums: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """What ``sums`` adds up over all records: the one question that data too large to be held can answer."""
+        return sums(self.points)
+
+    def refuse_other(self, method: str, spec: Any) -> None:
+        """Refuse a method or settings that these data were not prepared for; with all their records they serve any."""
 
     @property
     def n_clusters(self) -> int | None:

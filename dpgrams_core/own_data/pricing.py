@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core.methods.dp_grams.starts import MAX_CANDIDATES
-from dpgrams_core.methods.registry import METHODS, Method, asked_settings, refuse_read_bandwidth
-from dpgrams_core.model.checks import one_of
+from dpgrams_core.methods.functional.modes import KernelSums
+from dpgrams_core.methods.registry import METHODS, Method, asked, refuse_read_bandwidth
 from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.guarantee import ADD_OR_REMOVE, Guarantee
 from dpgrams_core.model.results import Dataset
+from dpgrams_core.model.specs import make_spec
 from dpgrams_core.model.units import scaled_by_box
 from dpgrams_core.numerics.sketch import public_points
 from dpgrams_core.privacy.events import Event
@@ -40,7 +41,7 @@ class Quote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _StandIn(Dataset):
+class StandIn(Dataset):
     """Few public points that count as ``counted`` records."""
 
     counted: int
@@ -48,6 +49,17 @@ class _StandIn(Dataset):
     @property
     def n(self) -> int:
         return self.counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Noting(StandIn):
+    """The same, which notes what a method asks to be added up."""
+
+    noted: list[Any]
+
+    def add_up(self, sums: Any) -> np.ndarray:
+        self.noted.append(sums)
+        return super().add_up(sums)
 
 
 class _PricingNoise(SimulationNoise):
@@ -76,10 +88,7 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
     if method in METHODS and not METHODS[method].private:
         raise DataError(f"{METHODS[method].title} has no privacy and the data are private; nothing was run.")
     refuse_read_bandwidth(options)
-    chosen = METHODS[one_of("method", method, METHODS)]
-    if data.kind != chosen.kind:
-        raise SpecError("method", method, f"it works on {chosen.kind} data, and {data.name} holds {data.kind} data")
-    spec: Any = asked_settings(chosen, data, options)
+    chosen, spec = asked(method, data, options)
     if data.candidates is not None and len(data.candidates) > MAX_CANDIDATES:  # the stand-in has none of its own
         raise SpecError("candidates", f"{len(data.candidates):,} points", f"at most {MAX_CANDIDATES:,} candidates")
     if data.kind == "regression" and chosen.bare is None:
@@ -116,7 +125,20 @@ def _priced_by_size(method: str, spec: Any, n: int, box: Box) -> tuple[tuple[Eve
         points = public_points(sides, n)
         return _priced(chosen, spec, Dataset(name="stand-in", kind=chosen.kind, points=points, box=sides))
     few = public_points(sides, min(n, FEW))
-    return _priced(chosen, spec, _StandIn(name="stand-in", kind=chosen.kind, points=few, box=sides, counted=n))
+    return _priced(chosen, spec, StandIn(name="stand-in", kind=chosen.kind, points=few, box=sides, counted=n))
+
+
+def sums_asked_for(method: str, data: Dataset, **options: Any) -> tuple[Any, KernelSums]:
+    """The settings of a functional release, and what it will add up over the records: by public facts alone."""
+    refuse_read_bandwidth(options)
+    chosen, spec = asked(method, data, options)
+    if chosen.bare is None:
+        able = ", ".join(name for name, item in METHODS.items() if item.bare is not None)
+        raise SpecError("method", method, f"over a folder of files only sums of the records are taken: choose {able}")
+    few, sides = public_points(data.method_box, FEW), data.method_box
+    noting = _Noting(name="stand-in", kind=chosen.kind, points=few, box=sides, counted=data.n, noted=[])
+    _priced(chosen, spec, noting)
+    return make_spec(chosen.spec, options), noting.noted[0]
 
 
 def refuse_unproven(offer: Quote) -> None:

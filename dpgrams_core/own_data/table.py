@@ -24,6 +24,7 @@ from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.results import Dataset
 from dpgrams_core.own_data.reading.table import (
     REASONS,
+    Facts,
     Limits,
     Table,
     do_nothing,
@@ -192,7 +193,7 @@ def read_upload(
         return read_handed_in(content, name, limits)
 
 
-def picked_names(table: Table, columns: Sequence[str], response: str | None = None) -> tuple[str, ...]:
+def picked_names(table: Facts, columns: Sequence[str], response: str | None = None) -> tuple[str, ...]:
     """The names of the picked columns, the response last, or a sentence that says what can be picked."""
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
         raise SpecError("columns", columns, "give a list of column names")
@@ -244,9 +245,14 @@ def picked_rows(table: Table, names: Sequence[str]) -> Array:
     It is refused for its number of rows alone, which is public: not for a missing value, nor for a column whose values
     are all the same, since whether a release happens must not depend on a record.
     """
-    if table.n_rows < LEAST_ROWS:
-        there = "is only 1 row" if table.n_rows == 1 else f"are only {table.n_rows} rows"
+    refuse_few(table.n_rows)
+    return np.column_stack(table.numbers(names))
+
+
+def refuse_few(rows: int) -> None:
+    """Refuse a table with too few rows for any privacy."""
+    if rows < LEAST_ROWS:
+        there = "is only 1 row" if rows == 1 else f"are only {rows} rows"
         raise DataError(
             f"There {there} in the file, and privacy needs more: any answer would be noise. Use at least {LEAST_ROWS}."
         )
-    return np.column_stack(table.numbers(names))

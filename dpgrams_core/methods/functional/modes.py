@@ -25,8 +25,8 @@ Replacing a record by such a one, or the other way, changes f by k(., X_i), of n
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ from dpgrams_core.numerics.bandwidths import (
 from dpgrams_core.numerics.bumps import SEARCH_SPREADS, Bumps, find_bumps, find_sketch_bumps
 from dpgrams_core.numerics.merging import climb, radius_groups
 from dpgrams_core.numerics.scaling import BareSurface
+from dpgrams_core.numerics.sketch import CHUNK as SKETCH_CHUNK
 from dpgrams_core.numerics.sketch import (
     SKETCH_SENSITIVITY,
     ReleasedSketch,
@@ -54,7 +55,8 @@ from dpgrams_core.numerics.sketch import (
     public_points,
     sketch_sensitivity,
 )
-from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients, surface_sensitivity
+from dpgrams_core.numerics.surface import CHUNK as GRID_CHUNK
+from dpgrams_core.numerics.surface import AxisBasis, ReleasedSurface, box_bases, coefficients, surface_sensitivity
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
@@ -131,6 +133,36 @@ def distinct_modes(surface: BareSurface, bumps: Bumps) -> tuple[Array, Array]:
     return np.where(alone, bumps.centres[best], peaks[best]), bumps.significance[best]
 
 
+Box = tuple[tuple[float, float], ...]
+
+
+@lru_cache(maxsize=4)
+def _bases(box: Box, bandwidth: float) -> tuple[AxisBasis, ...]:
+    return box_bases(np.array(box), bandwidth)
+
+
+@dataclass(frozen=True)
+class KernelSums:
+    """What a functional release adds up over records of a public box: on a grid, or as so many blocks of a sketch.
+
+    It can be sent to where records are, and called there on some of them at a time.
+    """
+
+    box: Box
+    bandwidth: float
+    blocks: int = 0
+
+    @property
+    def chunk(self) -> int:
+        """How many records are added at once: the price covers the rounding of sums over so many (rounding.py)."""
+        return SKETCH_CHUNK if self.blocks else GRID_CHUNK
+
+    def __call__(self, points: Array) -> Array:
+        if self.blocks:
+            return feature_sums(points, np.array(self.box), self.bandwidth, self.blocks)
+        return coefficients(points, _bases(self.box, self.bandwidth))
+
+
 def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
     """The part that reads the records: the noisy surface or sketch with its guarantee, and no mode read off it yet.
 
@@ -140,20 +172,22 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
     refuse_private(data, noise.door)
     bandwidth = choose_release_bandwidth(spec, data)
     h, multiplier = bandwidth.value, gaussian_multiplier(spec.epsilon, spec.delta)
+    box: Box = tuple(map(tuple, data.box.tolist()))
     released: type[BareSurface]
     if data.dimension > GRID_DIMENSIONS:
         check_resolution(data.box, h)
         blocks = choose_blocks(data.n, SKETCH_SENSITIVITY * multiplier)
         sensitivity = sketch_sensitivity(data.n, blocks, multiplier)
         event = GaussianRelease(sensitivity=sensitivity, noise_scale=sensitivity * multiplier)
-        sums = partial(feature_sums, box=data.box, bandwidth=h, blocks=blocks)
+        sums = KernelSums(box, h, blocks)
         released, statement = ReleasedSketch, IN_A_SKETCH
     else:
-        sums = partial(coefficients, bases=box_bases(data.box, h))
+        sums = KernelSums(box, h)
+        _bases(box, h)  # refused before it is priced where there would be too many of them
         event = release_event(spec, data.n, data.box, h)
         released, statement = ReleasedSurface, ON_A_GRID
     guarantee = guarantee_of(spec, bandwidth, event, statement)  # priced before anything is drawn
-    noisy = noise.independent_gaussian(sums(data.points), event.noise_scale)
+    noisy = noise.independent_gaussian(data.add_up(sums), event.noise_scale)
     return Release(
         method="functional",
         modes=np.empty((0, data.dimension)),

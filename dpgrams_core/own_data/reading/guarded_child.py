@@ -19,14 +19,15 @@ SPARE_MEMORY = 2**30  # beyond the file and its numbers: the libraries and one p
 _CORE = Path(__file__).parents[2]
 
 
-def bind(max_numbers: int | None, size: int) -> None:
+def bind(max_numbers: int | None, size: int, max_memory: int | None = None) -> None:
     """Bounds on what this process takes; it never writes a file, nor its memory to the disk when it crashes."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    if max_numbers is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (SPARE_MEMORY + 16 * max_numbers + 3 * size,) * 2)
+    memory = max_memory if max_numbers is None else SPARE_MEMORY + 16 * max_numbers + 3 * size
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 def _find_readers() -> None:
@@ -75,7 +76,7 @@ def main(word: str) -> int:
     try:
         asked = json.loads(word)
         content = None if sys.stdin.buffer.seekable() else sys.stdin.buffer.read()
-        bind(asked["limits"]["max_numbers"], len(content or b""))
+        bind(asked["limits"]["max_numbers"], len(content or b""), asked["limits"]["max_memory"])
         _find_readers()
         for part in _answer(asked, sys.stdin.buffer if content is None else io.BytesIO(content)):
             sys.stdout.buffer.write(part)

@@ -82,6 +82,7 @@ def _opened(file: BinaryIO, **more: Any) -> Any:
         thrift_string_size_limit=10_000_000,
         thrift_container_size_limit=1_000_000,
         pre_buffer=False,
+        page_checksum_verification=True,  # where the file has checksums
         buffer_size=2**20,  # otherwise all that a group of rows has of a column is read at once
         **more,
     )

@@ -16,11 +16,11 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -28,12 +28,17 @@ from dpgrams_core.model.errors import DataError
 from dpgrams_core.own_data.reading.guarded import Answer, child
 from dpgrams_core.privacy.ledger.digest import ContentDigest, Identity
 
+if TYPE_CHECKING:
+    from dpgrams_core.own_data.reading.csv import Layout
+
 Array = np.ndarray
+AnyFacts = TypeVar("AnyFacts", bound="Facts")
 Pieces = Iterable[Sequence[Array] | Array]  # of each piece of rows its columns
 FILES_AT_ONCE = 2
 LONGEST_WAIT = 180.0  # seconds
 _at_once = threading.BoundedSemaphore(FILES_AT_ONCE)
 MEGABYTE = 1_000_000
+PART_MEMORY = 3 * 2**29  # addresses of the process: its libraries and one piece
 LONGEST_NAME = 100
 # What is written for a missing cell, in lower case; these words are no column names either.
 MISSING_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "missing", "?", ".", "-")
@@ -104,11 +109,17 @@ class Limits:
     max_rows: int | None = 5_000_000
     max_numbers: int | None = 20_000_000  # 160 MB, for as long as the session has the file
     max_columns: int = 1_000
+    max_memory: int | None = None  # of the process that unpacks a file of any size
 
     @classmethod
     def of_owner(cls) -> Limits:
         """For a file on the owner's own machine: any size, since only the columns that are picked are held."""
         return cls(max_bytes=None, max_rows=None, max_numbers=None)
+
+    @classmethod
+    def of_part(cls) -> Limits:
+        """For one file of a folder: any size as well, unpacked within a bound on memory, since no column is held."""
+        return replace(cls.of_owner(), max_memory=PART_MEMORY)
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,29 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
+class Facts:
+    """Public facts of a table."""
+
+    columns: tuple[Column, ...]
+    n_rows: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """The names of the columns that can be picked."""
+        return tuple(column.name for column in self.columns if column.kind == "numeric")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FileFacts(Facts):
+    """Public facts of one file of a folder, and where its rows are if it is CSV."""
+
+    path: Path
+    layout: Layout | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table(Facts):
     """A file as read. Its public facts are what it prints; the numbers stay inside.
 
     ``values`` has one array (n,) for each numeric column, NaN where a cell is missing; it is empty for a file on this
@@ -128,9 +161,6 @@ class Table:
     whatever the order of columns is (see digest.py).
     """
 
-    columns: tuple[Column, ...]
-    n_rows: int
-    notes: tuple[str, ...] = ()
     values: dict[str, np.ndarray] = field(repr=False)
     identity: Identity = field(repr=False)
     read_again: Callable[[Sequence[str]], list[np.ndarray]] | None = field(default=None, repr=False)
@@ -145,11 +175,6 @@ class Table:
     def content(self) -> bytes:
         """The digest that the budget belongs to."""
         return self.identity.content
-
-    @property
-    def numeric(self) -> tuple[str, ...]:
-        """The names of the columns that can be picked."""
-        return tuple(column.name for column in self.columns if column.kind == "numeric")
 
 
 def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: Limits | None = None) -> Table:
@@ -171,11 +196,51 @@ def read_table(source: bytes | str | os.PathLike[str], name: str = "", limits: L
     with reading():
         if isinstance(source, bytes):
             return _read(io.BytesIO(source), len(source), name, limits)
-        path = Path(source)
-        if not path.is_file():
-            raise DataError("There is no such file. Check the name and the folder.")
-        with path.open("rb") as file:
-            return _read(file, path.stat().st_size, path.name, limits, LocalFile(path, file))
+        with _opened(Path(source)) as (file, size):
+            return _read(file, size, file.name, limits, LocalFile(Path(source), file))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    if not path.is_file():
+        raise DataError("There is no such file. Check the name and the folder.")
+    with path.open("rb") as file:
+        yield file, path.stat().st_size
+
+
+def look_at(path: Path, limits: Limits) -> FileFacts:
+    """Public facts of one file of a folder.  Of Parquet no number is unpacked; CSV is looked through once."""
+    from dpgrams_core.own_data.reading.csv import read_facts
+
+    with reading(), _opened(path) as (file, size):
+        layout = None
+        if _form(file, size, path.name, limits) == "parquet":
+            with child("parquet", file, limits, _DAMAGED["parquet"], places=[]) as (told, answer):
+                answer.exactly(8)
+        else:
+            told, layout = read_facts(file, limits)
+        names = [str(name) for name, _ in told["columns"]]
+        check_names(names, limits)
+        columns = tuple(Column(name, str(kind)) for name, (_, kind) in zip(names, told["columns"], strict=True))
+        return usable(FileFacts(columns=columns, n_rows=int(told["rows"]), path=path, layout=layout))
+
+
+def part_numbers(facts: FileFacts, limits: Limits) -> Generator[dict[str, Array], None, None]:
+    """The numeric columns of a file whose facts are known, in pieces of rows: one pass, and no piece is held."""
+    from dpgrams_core.own_data.reading.csv import read_numbers
+
+    numeric, done = facts.numeric, 0
+    with reading(), _opened(facts.path) as (file, _):
+        names = [column.name for column in facts.columns]
+        for piece in (
+            _from_child(file, names, numeric, facts.n_rows, limits)
+            if facts.layout is None
+            else read_numbers(file, facts.layout, numeric)
+        ):
+            done += len(piece[0])
+            yield dict(zip(numeric, piece, strict=True))
+        if done != facts.n_rows:
+            raise DataError("The file was changed while it was read.")
 
 
 def read_handed_in(content: bytes, name: str, limits: Limits) -> Table:
@@ -191,6 +256,15 @@ def _read(
 ) -> Table:
     from dpgrams_core.own_data.reading.csv import read_facts, read_numbers
 
+    form = _form(file, size, name, limits)
+    if form == "parquet" or (guarded and isinstance(file, io.BytesIO)):
+        return _read_in_child(form, file.getvalue() if isinstance(file, io.BytesIO) else file, limits, local)
+    facts, layout = read_facts(file, limits)
+    return usable(make_table(facts, lambda again, names: read_numbers(again or file, layout, names), limits, local))
+
+
+def _form(file: BinaryIO, size: int, name: str, limits: Limits) -> str:
+    """Whether a file is "parquet" or "csv"; what is neither, or called otherwise than it is, has its sentence."""
     if size == 0:
         raise DataError("The file is empty. Choose one with a row of column names and rows of numbers.")
     if limits.max_bytes is not None and size > limits.max_bytes:
@@ -204,17 +278,14 @@ def _read(
     if start.startswith(b"PAR1"):
         if ending in (".csv", ".tsv", ".txt"):
             raise DataError("The file is called a text file but holds Parquet. Rename it to end in .parquet.")
-        return _read_in_child("parquet", file.getvalue() if isinstance(file, io.BytesIO) else file, limits, local)
+        return "parquet"
     for way, known in _SIGNATURES.items():
         for signature, what in known.items():
             if start.startswith(signature):
                 raise DataError(f"The file {what}, not CSV or Parquet. {way}")
     if ending in (".parquet", ".pq"):
         raise DataError("The file is called Parquet but does not begin like one. Save it again, or choose a CSV file.")
-    if guarded and isinstance(file, io.BytesIO):
-        return _read_in_child("csv", file.getvalue(), limits)
-    facts, layout = read_facts(file, limits)
-    return usable(make_table(facts, lambda again, names: read_numbers(again or file, layout, names), limits, local))
+    return "csv"
 
 
 def _read_in_child(form: str, source: bytes | BinaryIO, limits: Limits, local: LocalFile | None = None) -> Table:
@@ -224,15 +295,22 @@ def _read_in_child(form: str, source: bytes | BinaryIO, limits: Limits, local: L
         def read(again: BinaryIO | None, names: Sequence[str]) -> Iterator[Array]:
             if again is None:
                 yield from _sent(answer, len(names), rows)
-                return
-            places = [[name for name, _ in told["columns"]].index(name) for name in names]
-            with child(form, again, limits, _DAMAGED[form], places=places) as (facts, pieces):
-                if facts["rows"] != rows:
-                    raise EOFError
-                yield from _sent(pieces, len(names), rows)
+            else:
+                yield from _from_child(again, [name for name, _ in told["columns"]], names, rows, limits)
 
         table = make_table(told, read, limits, local)
     return usable(table)
+
+
+def _from_child(
+    file: BinaryIO, of_file: Sequence[str], names: Sequence[str], rows: int, limits: Limits
+) -> Iterator[Array]:
+    """Some columns of a Parquet file that was looked at before, in pieces."""
+    places = [of_file.index(name) for name in names]
+    with child("parquet", file, limits, _DAMAGED["parquet"], places=places) as (facts, pieces):
+        if facts["rows"] != rows:
+            raise EOFError
+        yield from _sent(pieces, len(names), rows)
 
 
 def _sent(answer: Answer, n_columns: int, rows: int) -> Iterator[Array]:
@@ -290,7 +368,7 @@ def make_table(
     )
 
 
-def usable(table: Table) -> Table:
+def usable(table: AnyFacts) -> AnyFacts:
     """The same table, refused where nothing in it can be used."""
     if table.n_rows == 0:
         raise DataError("The file has column names but no rows. Choose one with data in it.")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpgrams_core.privacy.ledger.overlap import Traces, Tracing, hashed_cells, mixed
+from dpgrams_core.privacy.ledger.overlap import MOST_SORTED, Layout, Traces, Tracing, hashed_cells, mixed
 
 Array = np.ndarray
 ROWS_AT_ONCE = 32_768
@@ -51,27 +51,44 @@ class ContentDigest:
     the same file here.  Two tables share it by an accident of more than 200 bits.  Sums of hashes can be made to agree
     on purpose, with much work, by someone who makes up both tables; he then gets to see a release that he paid for
     himself.  To match a table of someone else he would have to know that table's digest, which is written down nowhere.
+
+    Both are sums over rows, so a table in several files has the same ones as in a single file, whatever the order of
+    the files: each file has a digest of its own, and they are merged.  ``keys`` and ``most_sorted``: see ``Tracing``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Mapping[str, Layout] | None = None, most_sorted: int = MOST_SORTED) -> None:
         self._rows = 0
         self._sums = [0, 0]
         self._exact = 0
-        self._tracing = Tracing()
+        self._tracing = Tracing(keys, most_sorted)
         self._waiting: list[Mapping[str, Array]] = []
 
     def add(self, columns: Mapping[str, Array]) -> None:
         """Add a piece: an array (rows,) for the name of every column, NaN where a value is missing."""
         if self._waiting and list(self._waiting[0]) != list(columns):
-            self._take()
+            self.settle()
         for begin in range(0, _rows(columns), ROWS_AT_ONCE):  # what is made of a piece is larger than the piece
             self._waiting.append({name: array[begin : begin + ROWS_AT_ONCE] for name, array in columns.items()})
             rows = sum(_rows(piece) for piece in self._waiting)
             if rows >= ROWS_AT_ONCE or rows * len(columns) >= NUMBERS_AT_ONCE:
-                self._take()
+                self.settle()
 
-    def _take(self) -> None:
-        """Take in what is waiting, all at once: small pieces would take far longer."""
+    @property
+    def keys(self) -> Mapping[str, Layout] | None:
+        """What the first rows tell of the columns; nothing until there are enough of them."""
+        return self._tracing.keys
+
+    def merge(self, later: ContentDigest) -> None:
+        """Take in the digest of other rows of the same table."""
+        self.settle()
+        later.settle()
+        self._rows += later._rows
+        self._sums = [(own + other) % 2**64 for own, other in zip(self._sums, later._sums, strict=True)]
+        self._exact = (self._exact + later._exact) % 2**512
+        self._tracing.merge(later._tracing)
+
+    def settle(self) -> None:
+        """Take in what is waiting, all at once (small pieces would take far longer); no row is held then."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -92,7 +109,7 @@ class ContentDigest:
 
         Without the latter the table has no others.
         """
-        self._take()
+        self.settle()
         in_file = json.dumps(sorted(names if of_all is None else of_all))
         return Identity(
             content=hashlib.sha256(f"{self._rows}x{len(names)};{self._sums[0]},{self._sums[1]}".encode()).digest(),

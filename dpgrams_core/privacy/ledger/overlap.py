@@ -24,7 +24,8 @@ Traces stay in memory.  What the ledger writes down are keyed hashes of them, fi
 
 What this cannot notice is told to users (``BLIND_SPOT`` of book.py); beyond that: columns mixed with each other, the
 same people measured again, and, where a table has more than eight million different numbers, a shift or a factor once
-its rows are in another order.
+its rows are in another order.  (In a folder of more than eight million numbers: where one file has more than 262,144
+different ones.)
 """
 
 from __future__ import annotations
@@ -166,12 +167,17 @@ def _short_hash(key: bytes, text: str) -> bytes:
 
 
 class Tracing:
-    """The traces of a table that comes in pieces of rows; large pieces are faster."""
+    """The traces of a table that comes in pieces of rows; large pieces are faster.
 
-    def __init__(self) -> None:
+    ``keys`` are those of the first piece where this is a later part of the table, and ``most_sorted`` is how many
+    numbers are held to be sorted.
+    """
+
+    def __init__(self, keys: Mapping[str, Layout] | None = None, most_sorted: int = MOST_SORTED) -> None:
         self._columns: dict[str, _ColumnTracing] = {}
         self._rows = _Lowest()
-        self._keys: dict[str, _Layout] | None = None  # columns such as ids or years, told by the first piece
+        self.keys = keys  # columns such as ids or years, told by the first piece
+        self._most_sorted = most_sorted
 
     def add(self, columns: Mapping[str, Array], cells: Mapping[str, Array] | None = None) -> None:
         """Add a piece: the numbers (rows,) by the names of their columns; ``cells`` are their hashes, where known."""
@@ -179,27 +185,31 @@ class Tracing:
             return
         if cells is None:
             cells = {name: hashed_cells(numbers) for name, numbers in columns.items()}
-        if self._keys is None:
-            layouts = {name: _layout(numbers) for name, numbers in columns.items()}
-            self._keys = {
-                name: layout
-                for name, layout in layouts.items()
-                if layout.in_order or layout.evenly or _counts(columns[name], cells[name])
-            }
-        telling = {name: cells[name] for name in columns if name not in self._keys}
+        if self.keys is None:
+            layouts = {name: _layout(numbers, cells[name]) for name, numbers in columns.items()}
+            self.keys = {name: layout for name, layout in layouts.items() if layout != Layout()}
+        telling = {name: cells[name] for name in columns if name not in self.keys}
         total = np.zeros(len(next(iter(columns.values()))), dtype=np.uint64)
         for hashes in telling.values():
             total += hashes
         self._rows.add(mixed(total))
         for name, numbers in columns.items():
-            column = self._columns.setdefault(name, _ColumnTracing())
-            column.add(numbers, cells[name], total - telling[name] if name in telling else None, len(columns))
+            column = self._columns.setdefault(name, _ColumnTracing(self._most_sorted // len(columns)))
+            column.add(numbers, cells[name], total - telling[name] if name in telling else None)
+
+    def merge(self, later: Tracing) -> None:
+        """Take in the traces of other rows of the table; a run of rows from one into the other leaves none."""
+        self.keys = later.keys if self.keys is None else self.keys
+        self._rows.merge(later._rows)
+        for name, column in later._columns.items():
+            most = self._most_sorted // len(later._columns)
+            self._columns.setdefault(name, _ColumnTracing(most)).merge(column)
 
     def finish(self, names: Sequence[str]) -> Traces:
         """All traces; ``names`` are the columns that have a value, and the others leave none."""
         many = _many(len(names))
-        keys = self._keys or {}
-        found = [self._columns[name].finish(many, keys.get(name, _Layout())) for name in names]
+        keys = self.keys or {}
+        found = [self._columns[name].finish(many, keys.get(name, Layout())) for name in names]
         return Traces(
             columns=tuple(names),
             kinds={kind: tuple(column[kind] for column in found) for kind in KINDS},
@@ -208,15 +218,16 @@ class Tracing:
 
 
 class _ColumnTracing:
-    """One column while it is read."""
+    """One column while it is read; up to ``most_sorted`` different values of it are held."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_sorted: int = MOST_SORTED) -> None:
+        self._most_sorted = most_sorted
         self.values, self._order, self._without = _Lowest(), _Lowest(), _Lowest()
         self._last = np.empty(0)  # numbers, for windows that reach over the end of a piece
         self._sorted: tuple[Array, Array] | None = (np.empty(0), np.empty(0, dtype=np.int64))
         self._waiting: list[Array] = []
 
-    def add(self, numbers: Array, cells: Array, others: Array | None = None, of_columns: int = 1) -> None:
+    def add(self, numbers: Array, cells: Array, others: Array | None = None) -> None:
         known = np.isfinite(numbers)
         self.values.add(mixed(cells[known]))
         if others is not None:
@@ -228,29 +239,40 @@ class _ColumnTracing:
             self._waiting.append(numbers[known])
             if sum(map(len, self._waiting)) > len(self._sorted[0]):  # not at every piece: sorting is dear
                 self._sort()
-            if len(self._sorted[0]) > MOST_SORTED // of_columns:
-                self._sorted = None
-                self._waiting.clear()
 
     def _sort(self) -> None:
-        assert self._sorted is not None
-        new = np.unique(np.concatenate([np.empty(0), *self._waiting]), return_counts=True)
+        if self._sorted is not None:
+            new = np.unique(np.concatenate([np.empty(0), *self._waiting]), return_counts=True)
+            self._hold(_merged(self._sorted, new))
         self._waiting.clear()
-        self._sorted = _merged(self._sorted, new)
 
-    def finish(self, most: int, layout: _Layout) -> dict[str, Array]:
+    def _hold(self, different: tuple[Array, Array] | None) -> None:
+        self._sorted = None if different is None or len(different[0]) > self._most_sorted else different
+
+    def merge(self, later: _ColumnTracing) -> None:
+        self.values.merge(later.values)
+        self._order.merge(later._order)
+        self._without.merge(later._without)
+        self._last = np.empty(0)
+        self._sort()
+        later._sort()
+        self._hold(_merged(self._sorted, later._sorted) if self._sorted and later._sorted else None)
+
+    def finish(self, most: int, layout: Layout) -> dict[str, Array]:
         found = dict.fromkeys(KINDS, np.empty(0, dtype=np.uint64)) | {"without": self._without.taken(most)}
         if not layout.in_order:
             found["order"] = self._order.taken(most)
         if layout.evenly or len(self.values.hashes) < FEWEST_VALUES:
             return found
+        self._sort()
+        telling = not layout.counts  # where there are too many values for gaps, the first piece tells
         if self._sorted is not None:
-            self._sort()
             for kind, (neighbours, steps) in _WINDOWS.items():
                 lowest = _Lowest()
                 lowest.add(_gap_traces(*self._sorted, neighbours, steps))
                 found[kind] = lowest.taken(most)
-        if len(found["gaps"]):
+            telling = len(found["gaps"]) > 0
+        if telling:
             found["value"] = self.values.taken(most)
         return found
 
@@ -259,20 +281,22 @@ def _counts(numbers: Array, cells: Array) -> bool:
     """Whether the values of a column seldom occur twice and yet say nothing, such as ids that count up."""
     column = _ColumnTracing()
     column.add(numbers, cells)
-    return bool(len(column.values.taken(1))) and not len(column.finish(1, _Layout())["gaps"])
+    return bool(len(column.values.taken(1))) and not len(column.finish(1, Layout())["gaps"])
 
 
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
     """Whether a column tells rows apart, as year and month or places of a pixel do: unrelated tables share those."""
 
     in_order: bool = False  # sorted, or repeating from row to row: the order says nothing
     evenly: bool = False  # each value about equally often: the values and their counts say nothing
+    counts: bool = False  # ids that count up and the like: no value occurs twice, and none says anything
 
 
-def _layout(numbers: Array) -> _Layout:
+def _layout(numbers: Array, cells: Array) -> Layout:
+    counting = _counts(numbers, cells)
     if len(numbers) < 2 or not np.isfinite(numbers).all():
-        return _Layout()
+        return Layout(counts=counting)
     steps = [np.mean(numbers[1:] >= numbers[:-1]), np.mean(numbers[1:] <= numbers[:-1])]
     again = np.flatnonzero((numbers[1:] == numbers[0]) & (numbers[:-1] != numbers[0])) + 1  # where it begins anew
     if len(again) and len(numbers) - again[0] >= LEAST_ALIKE:
@@ -280,7 +304,7 @@ def _layout(numbers: Array) -> _Layout:
     counts = np.unique(numbers, return_counts=True)[1]
     mean = counts.mean()
     evenly = len(counts) >= FEWEST_VALUES and mean >= 1.5 and counts.var() < EVENLY * mean
-    return _Layout(bool(max(steps) >= LAID_OUT), bool(evenly))
+    return Layout(bool(max(steps) >= LAID_OUT), bool(evenly), counting)
 
 
 class _Lowest:
@@ -296,7 +320,14 @@ class _Lowest:
             hashes = hashes[hashes <= self.hashes[-1]]
         elif len(hashes) > 16 * _SEEN:
             hashes = hashes[hashes <= np.partition(hashes, 4 * _SEEN)[4 * _SEEN]]
-        hashes, counts = _merged((self.hashes, self._counts), np.unique(hashes, return_counts=True))
+        self._take(*np.unique(hashes, return_counts=True))
+
+    def merge(self, other: _Lowest) -> None:
+        """Add another stream; what either has left out is above all that both keep together."""
+        self._take(other.hashes, other._counts)
+
+    def _take(self, different: Array, how_often: Array) -> None:
+        hashes, counts = _merged((self.hashes, self._counts), (different, how_often))
         self.hashes, self._counts = hashes[:_SEEN], counts[:_SEEN]
 
     def taken(self, most: int) -> Array:

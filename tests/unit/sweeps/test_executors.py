@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import cloudpickle
 import dask
 import distributed
+import numpy as np
 import pandas as pd
 import psutil
 import pytest
@@ -26,6 +27,7 @@ from threadpoolctl import threadpool_info
 
 from dpgrams_core import SpecError, sweep
 from dpgrams_core.model.progress import Stopped, stoppable
+from dpgrams_core.own_data.folder import add_up_folder
 from dpgrams_core.sweeps import dask as executors_dask
 from dpgrams_core.sweeps import executors
 from dpgrams_core.sweeps.dask import local_cluster
@@ -250,6 +252,29 @@ def test_a_sweep_on_two_dask_workers_with_one_killed_is_the_serial_sweep(cluster
     pd.testing.assert_frame_equal(tidy(results).drop(columns="seconds"), serial.drop(columns="seconds"))
     assert serial.failures.sum() == 0
     assert killed not in {nanny.process.pid for nanny in cluster.workers.values()}  # the blow fell, and was mended
+
+
+def test_a_folder_on_two_dask_workers_with_one_killed_adds_up_as_here(cluster, tmp_path, rng):
+    frame = pd.DataFrame({"age": rng.normal(40, 10, 60_000), "pay": rng.normal(30, 8, 60_000)})
+    for number in range(12):
+        frame[number::12].to_csv(tmp_path / f"{number:02}.csv", index=False)
+    victims = []
+
+    def stream(function, tasks):
+        before = {nanny.process.pid for nanny in cluster.workers.values()}
+        for found in stream_tasks(function, tasks, "dask", cluster.scheduler_address):
+            if not victims and not isinstance(found[0], Path):  # in the pass, after its first file
+                victims.append(min(before))
+                os.kill(victims[0], signal.SIGKILL)
+            yield found
+
+    options = {"columns": ["age", "pay"], "box": [(0, 100), (0, 60)], "epsilon": 0.5}
+    here = add_up_folder(tmp_path, "functional", **options)
+    there = add_up_folder(tmp_path, "functional", **options, stream=stream)
+    np.testing.assert_allclose(there.sums, here.sums, rtol=0, atol=60_000 * 2**-52)  # other order of files, no more
+    assert (there.identity.content, there.identity.exact) == (here.identity.content, here.identity.exact)
+    assert there.n == 60_000
+    assert victims[0] not in {nanny.process.pid for nanny in cluster.workers.values()}
 
 
 def refusal(address):
