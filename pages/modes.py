@@ -11,14 +11,15 @@ import streamlit as st
 
 from dpgrams_core import DATASETS, Dataset, Release, score
 from dpgrams_core.figures.curve import tradeoff_chart
-from dpgrams_core.figures.modes import anchors_chart, contour_chart, released_chart, runs_chart, surface_chart
+from dpgrams_core.figures.frames import modes_scene
+from dpgrams_core.figures.modes import anchors_chart, contour_chart, released_chart, runs_chart, surface_chart, verdict
 from dpgrams_core.figures.style import Chart, short
 from dpgrams_core.figures.traces import DensityGrid
 from dpgrams_core.model.run import Run
 from dpgrams_core.model.settings import CALIBRATIONS
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds, density_seconds
 from dpgrams_core.sweeps.run import plan_cells
-from pages._ui import cache, charts, controls, exports, jobs, layout
+from pages._ui import cache, charts, controls, exports, handle, jobs, layout
 from pages._ui.controls import Group, title_of, without_privacy
 
 QUESTION = "What does privacy cost when you look for modes?"
@@ -73,18 +74,6 @@ def answer(data: Dataset, release: Release, baseline: Release) -> str:
         ("Paper's MSE, mean shift", short(plain["mse"]), "No privacy, same data, same bandwidth."),
     )
     return text
-
-
-def verdict(data: Dataset, release: Release, title: str) -> str:
-    """What one of two methods found, how well, and with which guarantee."""
-    status, name = release.guarantee.words, f'<b class="private">{title}</b>'
-    if len(release.modes) == 0:
-        return f"{name} reports <b>no mode</b>: nothing stands above its noise; <b>{status}</b>."
-    scores = score(release, data)
-    text = f"{name} found <b>{int(scores['found'])} of {int(scores['found'] + scores['missed'])}</b> modes"
-    if scores["spurious"]:
-        text += f" and <b>{int(scores['spurious'])}</b> not there"
-    return f'{text}, error <b class="private">{short(scores["mse_per_true_mode"])}</b>, <b>{status}</b>.'
 
 
 def facts(release: Release) -> list[str]:
@@ -148,6 +137,14 @@ def repeated_runs(runs: list[Run], data: Dataset, grid: DensityGrid, baseline: R
             charts.chart(picture, f"runs{mark}", title_of(arm) if len(runs) > 1 else "")
 
 
+def show_main(run: Run, release: Release, key: str, title: str = "") -> None:
+    """The main picture with its ε handle; grey lines of the plain density only where no private surface is."""
+    if title:
+        st.subheader(title)
+    scene = modes_scene(data, baseline, grid if release.surface is None else None)
+    handle.show(run, data, release, scene, f"{key}_chart", SMALLER)
+
+
 layout.open_page(QUESTION, "pages/modes.py")
 group = Group()
 with st.sidebar:
@@ -193,7 +190,8 @@ if len(runs) == 1:
     pictures = [cache.picture(runs[0], contour_chart, data, grid, first, baseline)]
     picture, card = st.columns([3, 2], gap="medium")
     with picture:
-        charts.chart(pictures[0], "contours", "Where the private search ends up")
+        show_main(runs[0], first, "contours", "Where the private search ends up")
+        charts.table(pictures[0], "contours", canvas=True)
     with card:
         layout.guarantee_card(first)
     surface, origin = st.columns(2, gap="medium")
@@ -207,23 +205,24 @@ else:
     lines.append(f'Without privacy, mean shift: error <b class="plain">{plain}</b>.')
     text = layout.answer(f"At ε = {short(runs[0].epsilon)} " + "<br>".join(lines))
     caption = (
-        f"{about}: the same records, ε, δ and seed of the noise for both. Error: squared, for each true mode. The grey "
-        f"lines are the same in both pictures: the plain KDE with h = {short(bandwidth)} (not private)."
+        f"{about}: the same records, ε, δ and seed of the noise for both. Error: squared, for each true mode. Grey "
+        f"lines, where no private surface is, are the plain KDE with h = {short(bandwidth)} (not private)."
     )
     place = exports.caption_beside(caption)
     pictures = [
         cache.picture((arm, runs[0]), contour_chart, data, grid, release, baseline, height=590)
         for arm, release in zip(runs, releases, strict=True)
     ]
-    for column, title, release, chart, mark in zip(
-        st.columns(2, gap="medium"), titles, releases, pictures, MARKS, strict=True
+    for column, title, run, release, chart, mark in zip(
+        st.columns(2, gap="medium"), titles, runs, releases, pictures, MARKS, strict=True
     ):
         with column:
             layout.method_heading(title, release)
             settings = f"With {', '.join(known)}. " if (known := facts(release)) else ""
             paper = short(score(release, data)["mse"])
             st.caption(f"{settings}MSE as in the paper, which extra modes dilute: {paper}.")
-            charts.chart(chart, f"contours{mark}")
+            show_main(run, release, f"contours{mark}")
+            charts.table(chart, f"contours{mark}", canvas=True)
             layout.guarantee_card(release, f"guarantee_card{mark}")
     for column, title, arm, mark in zip(st.columns(2, gap="medium"), titles, runs, MARKS, strict=True):
         with column:

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from dpgrams_core.figures import style, traces
 from dpgrams_core.figures.style import NON_PRIVATE_MARK, PRIVATE, PRIVATE_MARK, TRUTH_MARK, Chart, plain_layout, short
 from dpgrams_core.figures.traces import DensityGrid, contours, named, points, trails, walkers
-from dpgrams_core.model.measures import default_match_radius, match_modes, recovery_rates
+from dpgrams_core.model.measures import default_match_radius, match_modes, recovery_rates, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
 from dpgrams_core.numerics.surface import ReleasedSurface
 
@@ -115,6 +115,18 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
         f"best candidate is {times} as likely in a draw as the middle one."
     )
     return Chart(plain_layout(figure, 420, **_square_axes(data.box)), sentence, table)
+
+
+def verdict(data: Dataset, release: Release, title: str) -> str:
+    """What a method found, how well, and with which guarantee, as HTML."""
+    status, name = release.guarantee.words, f'<b class="private">{title}</b>'
+    if len(release.modes) == 0:
+        return f"{name} reports <b>no mode</b>: nothing stands above its noise; <b>{status}</b>."
+    scores = score(release, data)
+    text = f"{name} found <b>{int(scores['found'])} of {int(scores['found'] + scores['missed'])}</b> modes"
+    if scores["spurious"]:
+        text += f" and <b>{int(scores['spurious'])}</b> not there"
+    return f'{text}, error <b class="private">{short(scores["mse_per_true_mode"])}</b>, <b>{status}</b>.'
 
 
 def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:

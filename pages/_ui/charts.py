@@ -40,11 +40,11 @@ def chart(picture: Chart, key: str, title: str = "") -> None:
     table(picture, key, title)
 
 
-def table(picture: Chart, key: str, title: str = "") -> None:
-    """The numbers of a chart, and its files."""
+def table(picture: Chart, key: str, title: str = "", *, canvas: bool = False) -> None:
+    """The numbers of a chart, and its files; plotly did not draw one that is on a ``canvas``."""
     with st.expander("Table and downloads", key=f"{key}_table"):
         st.dataframe(picture.table, hide_index=True, width="stretch")
-        exports.chart_files(picture, key, title)
+        exports.chart_files(picture, key, title, canvas=canvas)
 
 
 def begin(settings: Hashable, seconds: float, smaller: str) -> None:

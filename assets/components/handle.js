@@ -1,0 +1,509 @@
+// The ε handle of a picture.  The engine's results at every ε (dpgrams_core/figures/frames.py) come in one message and are
+// drawn here while the handle is dragged, without the server; between two results the nearer one is shown, and the number
+// under the handle is that of the result.  Letting go tells the server.  Two mounts share this module: one receives the
+// frames as bytes, the other is the picture, so that moving ε sends no frame again.
+const packs = new Map(); // the newest message by its name
+const views = new Set();
+const TYPES = { f8: Float64Array, f4: Float32Array, u2: Uint16Array, u1: Uint8Array };
+const LEVELS = 9;
+const STOP_MS = 600;
+const STEP_MS = 260;
+const DRAW_MS = 650;
+const KEY_MS = 400; // after the last key: one message for a row of presses
+const GLYPHS = { truth: "★", plain: "✕", private: "●", grey: "⌒", records: "·" };
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (ArrayBuffer.isView(data)) {
+    const pack = unpacked(data);
+    packs.set(pack.name, pack);
+    for (const view of views) view.arrived(pack.name);
+    return undefined;
+  }
+  let view = [...views].find((one) => one.root === parentElement);
+  if (!view) views.add((view = new View(parentElement)));
+  view.update(data, setTriggerValue);
+  return () => {
+    view.close();
+    views.delete(view);
+  };
+}
+
+function unpacked(bytes) {
+  const buffer = bytes.slice().buffer; // its own, so that every array is aligned
+  const length = new DataView(buffer).getUint32(0, true);
+  const read = (_, value) => {
+    if (!value?.array) return value;
+    const count = value.shape.reduce((product, side) => product * side, 1);
+    return { values: new TYPES[value.array](buffer, 4 + length + value.at, count), shape: value.shape };
+  };
+  return JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)), read);
+}
+
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+const rows = (array) => (array ? Array.from({ length: array.shape[0] }, (_, i) => array.values.subarray(2 * i, 2 * i + 2)) : []);
+const heightOf = ({ low, high, steps }, i) => low + (steps.values[i] / 65535) * (high - low);
+
+class View {
+  constructor(root) {
+    this.root = root;
+    const find = (query) => root.querySelector(query);
+    [this.figure, this.canvas, this.range, this.output, this.said, this.table, this.guarantee, this.legend] = [
+      "figure", "canvas", "input", "output", ".said", "table", ".guarantee", ".legend",
+    ].map(find);
+    this.buttons = Object.fromEntries([...root.querySelectorAll("button")].map((button) => [button.dataset.play, button]));
+    this.context = this.canvas.getContext("2d");
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.canvas);
+    this.range.addEventListener("pointermove", (event) => (this.moved = event.timeStamp));
+    this.range.addEventListener("pointerdown", (event) => (this.moved = event.timeStamp));
+    this.range.addEventListener("keydown", () => (this.moved = undefined));
+    this.range.addEventListener("input", (event) => this.dragged(event));
+    this.range.addEventListener("change", () => this.letGo());
+    for (const [what, button] of Object.entries(this.buttons)) button.addEventListener("click", () => this.pressed(what));
+  }
+
+  close() {
+    this.stop();
+    clearTimeout(this.timer);
+    this.observer.disconnect();
+  }
+
+  update(data, send) {
+    const fresh = !this.data || data.epsilon !== this.data.epsilon || data.name !== this.data.name;
+    Object.assign(this, { data, send });
+    this.range.max = data.stops.length - 1;
+    if (fresh) {
+      clearTimeout(this.timer);
+      this.place(data.stops.indexOf(data.epsilon));
+    }
+    this.readColours();
+    this.arrived(data.name);
+    if (this.wanted && this.pack?.draws) this.arrived(`${data.name}_draws`);
+  }
+
+  readColours() {
+    const style = getComputedStyle(this.figure);
+    const tint = (name) => (alpha = 1) => `rgba(${style.getPropertyValue(`--${name}`)},${alpha})`;
+    this.colours = { truth: tint("truth"), plain: tint("non-private"), private: tint("private"), grey: tint("grey") };
+    this.ink = style.color;
+    this.font = `12px ${style.fontFamily}`;
+    this.orange = style.getPropertyValue("--private").split(",").map(Number);
+  }
+
+  arrived(name) {
+    if (!this.data) return;
+    if (name === `${this.data.name}_draws`) {
+      this.draws = packs.get(name).frames.filter((frame) => !frame.gap);
+      if (this.wanted && !this.playing) this.play("draws");
+      return;
+    }
+    if (name !== this.data.name || !packs.has(name)) return;
+    this.pack = packs.get(name);
+    this.frames = this.data.stops.map((stop) => this.pack.frames.find((frame) => frame.epsilon === stop));
+    const best = this.pack.frames.findLast((frame) => frame.layers.surface);
+    this.top = best ? best.layers.surface.high : 1;
+    this.legend.replaceChildren(...this.pack.legend.map(([kind, words]) => {
+      const entry = document.createElement("span");
+      const mark = Object.assign(document.createElement("b"), { className: kind, textContent: GLYPHS[kind] });
+      mark.ariaHidden = "true";
+      entry.append(mark, words);
+      return entry;
+    }));
+    this.figure.dataset.frames = this.pack.frames.length;
+    this.backdrop = null;
+    this.resize();
+  }
+
+  // The nearest stop that has a result; null before the first.
+  nearest(index) {
+    const known = this.frames.map((frame, i) => (frame && !frame.gap ? i : -1)).filter((i) => i >= 0);
+    return known.length ? known.reduce((best, i) => (Math.abs(i - index) < Math.abs(best - index) ? i : best)) : null;
+  }
+
+  dragged(event) {
+    this.stop();
+    const start = this.moved ?? event.timeStamp;
+    for (const view of views) view.goTo(Number(this.range.value));
+    requestAnimationFrame(() => {
+      if (performance.getEntriesByName("handle").length > 2000) performance.clearMeasures("handle");
+      performance.measure("handle", { start, end: performance.now() });
+    });
+  }
+
+  letGo() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.commit(), this.moved === undefined ? KEY_MS : 0);
+  }
+
+  // A stop whose result is still to come is set all the same: the page computes it.  A gap is not.
+  commit() {
+    if (this.frames[this.at]?.gap) for (const view of views) view.goTo(this.nearest(this.at));
+    const epsilon = this.data.stops[this.at];
+    if (epsilon !== this.data.epsilon) this.send("epsilon", epsilon);
+  }
+
+  goTo(index) {
+    if (!this.pack) return;
+    this.place(index);
+    this.show();
+  }
+
+  place(index) {
+    this.at = this.range.value = index;
+    this.range.style.setProperty("--share", `${(100 * index) / this.range.max}%`);
+  }
+
+  show() {
+    const shown = this.nearest(this.at);
+    const asked = this.frames[this.at];
+    if (shown === null) return this.tell({ gap: asked?.gap ?? "The first result is being computed." });
+    const frame = this.frames[shown];
+    const here = this.data.stops[this.at];
+    const note = shown === this.at ? "" : asked?.gap ? `No result at ε = ${here}: ${asked.gap}` : `ε = ${here} is being computed.`;
+    this.draw(frame);
+    this.tell(frame, note);
+  }
+
+  tell(frame, note = frame.gap ?? "") {
+    this.output.textContent = frame.text ? `ε = ${frame.text}` : "";
+    this.range.ariaValueText = this.output.textContent;
+    this.said.innerHTML = frame.sentence ?? ""; // our own words and numbers
+    if (note) this.said.append(" ", Object.assign(document.createElement("em"), { textContent: note }));
+    this.canvas.ariaLabel = this.said.textContent;
+    this.guarantee.textContent = frame.guarantee ?? "";
+    Object.assign(this.figure.dataset, { epsilon: frame.epsilon ?? "", seed: frame.seed ?? "" });
+    this.figure.dataset.places = JSON.stringify(rows(frame.places).map((place) => [...place]));
+    const line = (kind) => (texts) => {
+      const row = document.createElement("tr");
+      row.append(...texts.map((text) => Object.assign(document.createElement(kind), { textContent: text })));
+      return row;
+    };
+    const [head, ...body] = frame.table ?? [];
+    this.table.replaceChildren(...(head ? [line("th")(head), ...body.map(line("td"))] : []));
+    this.buttons.tracks.hidden = !frame.layers?.tracks;
+  }
+
+  // Playing: through ε, along the trajectories, or one draw of the noise after the other.
+
+  pressed(what) {
+    if (this.playing === what) return this.stop(true);
+    this.stop(true);
+    return this.play(what);
+  }
+
+  play(what) {
+    if (!this.pack) return;
+    if (what === "draws" && !this.draws?.length) {
+      this.wanted = true;
+      this.send("draws", this.data.epsilon);
+      this.said.textContent = "More draws of the noise are being computed.";
+      return;
+    }
+    this.playing = what;
+    this.buttons[what].ariaPressed = "true";
+    const [tick, pause] = { epsilon: this.epsilonTick(), tracks: this.tracksTick(), draws: this.drawsTick() }[what];
+    if (still.matches) {
+      // Whoever wants less motion gets one step a press.
+      tick(what === "tracks" ? Infinity : pause);
+      this.stop(true);
+      return;
+    }
+    const began = performance.now();
+    const next = (now) => {
+      if (this.playing !== what) return;
+      if (tick(now - began)) this.request = requestAnimationFrame(next);
+      else this.stop(true);
+    };
+    this.request = requestAnimationFrame(next);
+  }
+
+  stop(ended = false) {
+    if (!this.playing) return;
+    const was = this.playing;
+    this.playing = null;
+    cancelAnimationFrame(this.request);
+    this.buttons[was].ariaPressed = "false";
+    if (was === "epsilon" && ended) this.commit();
+    else if (was !== "draws" && ended) this.show();
+  }
+
+  epsilonTick() {
+    const last = this.data.stops.length - 1;
+    const first = this.at >= last ? -1 : this.at;
+    return [(time) => {
+      const index = first + Math.floor(time / STOP_MS);
+      if (index > last) return false;
+      if (index >= 0 && index !== this.at) for (const view of views) view.goTo(index);
+      return index < last;
+    }, STOP_MS];
+  }
+
+  tracksTick() {
+    const frame = this.frames[this.nearest(this.at)];
+    const steps = frame.layers.tracks.shape[0] - 1;
+    return [(time) => {
+      const along = Math.min(time / STEP_MS, steps);
+      this.draw(frame, along);
+      return along < steps;
+    }, STEP_MS];
+  }
+
+  drawsTick() {
+    let last = -1;
+    const first = this.drawn === undefined || this.drawn >= this.draws.length ? 0 : this.drawn;
+    this.wanted = false;
+    return [(time) => {
+      const number = first + Math.floor(time / DRAW_MS) - (still.matches ? 1 : 0);
+      if (number >= this.draws.length) {
+        this.drawn = 0;
+        return false;
+      }
+      if (number !== last) {
+        last = number;
+        this.drawn = number + 1;
+        const frame = this.draws[number];
+        this.draw(frame, undefined, this.draws.slice(0, number));
+        this.tell(frame, `Draw ${number + 1} of ${this.draws.length}: the noise of seed ${frame.seed}, the same data.`);
+      }
+      return true;
+    }, DRAW_MS];
+  }
+
+  // Drawing. The axes never move: they are those of the public box.
+
+  resize() {
+    if (!this.pack) return;
+    const width = this.canvas.clientWidth;
+    if (!width) return;
+    const [[x0, x1], [y0, y1]] = this.pack.box;
+    const margin = { left: 40, right: 8, top: 8, bottom: 36 };
+    const inner = width - margin.left - margin.right;
+    const tall = this.pack.equal ? (inner * (y1 - y0)) / (x1 - x0) : inner * 0.62;
+    const height = Math.min(tall, clamp(0.55 * innerHeight, 300, 520)); // with the handle in one view
+    const across = this.pack.equal ? (height * (x1 - x0)) / (y1 - y0) : inner;
+    const left = margin.left + (inner - across) / 2;
+    this.area = { left, top: margin.top, width: across, height };
+    this.x = (x) => left + ((x - x0) / (x1 - x0)) * across;
+    this.y = (y) => margin.top + ((y1 - y) / (y1 - y0)) * height;
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    const full = height + margin.top + margin.bottom;
+    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(full * ratio)) {
+      this.canvas.width = Math.round(width * ratio);
+      this.canvas.height = Math.round(full * ratio);
+      this.canvas.style.height = `${full}px`;
+    }
+    this.ratio = ratio;
+    this.backdrop = null;
+    this.lines = new WeakMap(); // contour lines and images of surfaces, which depend on size and colours
+    if (!this.playing) this.show();
+  }
+
+  // Axes, records and what else is the same in every frame, drawn once.
+  drawBackdrop() {
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width: this.canvas.width, height: this.canvas.height });
+    const context = canvas.getContext("2d");
+    context.scale(this.ratio, this.ratio);
+    const { left, top, width, height } = this.area;
+    Object.assign(context, { strokeStyle: this.colours.grey(0.5), fillStyle: this.ink, font: this.font, lineWidth: 1 });
+    context.strokeRect(left, top, width, height);
+    const [[x0, x1], [y0, y1]] = this.pack.box;
+    context.textAlign = "center";
+    for (const [tick, text] of ticks(x0, x1)) context.fillText(text, this.x(tick), top + height + 16);
+    context.fillText(this.pack.names[0], left + width / 2, top + height + 31);
+    context.textAlign = "right";
+    for (const [tick, text] of ticks(y0, y1)) context.fillText(text, left - 5, this.y(tick) + 4);
+    context.save();
+    context.translate(left - 30, top + height / 2);
+    context.rotate(-Math.PI / 2);
+    context.textAlign = "center";
+    context.fillText(this.pack.names[1], 0, 0);
+    context.restore();
+    this.clip(context);
+    const { grey } = this.pack.still;
+    if (grey) {
+      context.strokeStyle = this.colours.grey(0.45);
+      context.stroke(this.contours(grey, grey.high));
+    }
+    this.backdrop = canvas;
+  }
+
+  clip(context) {
+    const { left, top, width, height } = this.area;
+    context.beginPath();
+    context.rect(left, top, width, height);
+    context.clip();
+  }
+
+  draw(frame, along, before = []) {
+    if (!this.area) return;
+    if (!this.backdrop) this.drawBackdrop();
+    const { context, colours } = this;
+    const { surface, tracks, anchors } = frame.layers;
+    const { truth, plain } = this.pack.still;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    context.drawImage(this.backdrop, 0, 0);
+    context.save();
+    context.scale(this.ratio, this.ratio);
+    this.clip(context);
+    if (surface) this.drawSurface(surface);
+    if (tracks) this.drawTracks(tracks, along);
+    if (anchors && along === undefined) this.dots(rows(anchors), 2.5, colours.private(0.35));
+    for (const old of before) this.dots(rows(old.places), 4, colours.private(0.25));
+    if (along === undefined) this.dots(rows(frame.places), 7.5, colours.private(0.9), "white");
+    this.crosses(rows(plain));
+    this.stars(rows(truth));
+    context.restore();
+  }
+
+  drawSurface(surface) {
+    const { left, top, width, height } = this.area;
+    if (!this.lines.has(surface)) {
+      this.lines.set(surface, { image: this.image(surface), path: this.contours(surface, this.top) });
+    }
+    const { image, path } = this.lines.get(surface);
+    const { context } = this;
+    context.imageSmoothingQuality = "low";
+    // The first and the last node lie on the edges of the box: half a pixel of the image is outside.
+    const [across, down] = [width / (image.width - 1), height / (image.height - 1)];
+    context.drawImage(image, left - across / 2, top - down / 2, width + across, height + down);
+    context.strokeStyle = this.colours.private(0.55);
+    context.lineWidth = 1;
+    context.stroke(path);
+  }
+
+  image(surface) {
+    const [columns, lines] = surface.steps.shape;
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width: columns, height: lines });
+    const context = canvas.getContext("2d");
+    const pixels = context.createImageData(columns, lines);
+    for (let i = 0; i < columns; i += 1) {
+      for (let j = 0; j < lines; j += 1) {
+        const at = 4 * ((lines - 1 - j) * columns + i);
+        pixels.data.set(this.orange, at);
+        pixels.data[at + 3] = 150 * clamp(heightOf(surface, i * lines + j) / this.top, 0, 1);
+      }
+    }
+    context.putImageData(pixels, 0, 0);
+    return canvas;
+  }
+
+  // Marching squares: where each level crosses the sides of a cell, joined two by two.
+  contours(surface, top) {
+    const [columns, lines] = surface.steps.shape;
+    const { left, top: above, width, height } = this.area;
+    const path = new Path2D();
+    const heights = Float32Array.from(surface.steps.values, (_, i) => heightOf(surface, i));
+    const [across, down] = [width / (columns - 1), height / (lines - 1)];
+    for (let level = 0; level < LEVELS; level += 1) {
+      const z = ((level + 0.5) / LEVELS) * top;
+      for (let i = 0; i + 1 < columns; i += 1) {
+        for (let j = 0; j + 1 < lines; j += 1) {
+          const at = i * lines + j;
+          const corners = [heights[at] - z, heights[at + lines] - z, heights[at + lines + 1] - z, heights[at + 1] - z];
+          const [a, b, c, d] = corners;
+          if (a > 0 === b > 0 && b > 0 === c > 0 && c > 0 === d > 0) continue;
+          const ends = [];
+          if (a > 0 !== b > 0) ends.push([i + a / (a - b), j]);
+          if (b > 0 !== c > 0) ends.push([i + 1, j + b / (b - c)]);
+          if (c > 0 !== d > 0) ends.push([i + d / (d - c), j + 1]);
+          if (d > 0 !== a > 0) ends.push([i, j + a / (a - d)]);
+          ends.forEach(([u, v], k) => path[k % 2 ? "lineTo" : "moveTo"](left + u * across, above + height - v * down));
+        }
+      }
+    }
+    return path;
+  }
+
+  drawTracks({ values, shape: [steps, starts] }, along = steps - 1) {
+    const { context, colours } = this;
+    const place = (step, start) => {
+      const at = 2 * (step * starts + start);
+      return [this.x(values[at]), this.y(values[at + 1])];
+    };
+    const whole = Math.floor(along);
+    const ends = [];
+    context.beginPath();
+    for (let start = 0; start < starts; start += 1) {
+      let end = place(0, start);
+      context.moveTo(...end);
+      for (let step = 1; step <= whole; step += 1) context.lineTo(...(end = place(step, start)));
+      if (along > whole) {
+        const next = place(whole + 1, start);
+        end = end.map((from, axis) => from + (along - whole) * (next[axis] - from));
+        context.lineTo(...end);
+      }
+      ends.push(end);
+    }
+    Object.assign(context, { strokeStyle: colours.private(0.5), lineWidth: 1.3 });
+    context.stroke();
+    if (along < steps - 1) {
+      context.beginPath();
+      for (const [x, y] of ends) {
+        context.moveTo(x + 4, y);
+        context.arc(x, y, 4, 0, 7);
+      }
+      context.lineWidth = 2;
+      context.stroke();
+    }
+  }
+
+  dots(places, size, fill, rim) {
+    const { context } = this;
+    context.beginPath();
+    for (const [x, y] of places) {
+      context.moveTo(this.x(x) + size, this.y(y));
+      context.arc(this.x(x), this.y(y), size, 0, 7);
+    }
+    context.fillStyle = fill;
+    context.fill();
+    if (!rim) return;
+    Object.assign(context, { strokeStyle: rim, lineWidth: 1.5 });
+    context.stroke();
+  }
+
+  crosses(places) {
+    const { context } = this;
+    context.beginPath();
+    for (const [a, b] of places) {
+      const [x, y] = [this.x(a), this.y(b)];
+      context.moveTo(x - 6, y - 6);
+      context.lineTo(x + 6, y + 6);
+      context.moveTo(x - 6, y + 6);
+      context.lineTo(x + 6, y - 6);
+    }
+    Object.assign(context, { strokeStyle: this.colours.plain(), lineWidth: 3 });
+    context.stroke();
+  }
+
+  stars(places) {
+    const { context } = this;
+    for (const [a, b] of places) {
+      context.beginPath();
+      for (let i = 0; i < 10; i += 1) {
+        const [size, angle] = [i % 2 ? 3 : 7, (i * Math.PI) / 5];
+        context.lineTo(this.x(a) + size * Math.sin(angle), this.y(b) - size * Math.cos(angle));
+      }
+      context.closePath();
+      Object.assign(context, { fillStyle: this.colours.truth(), strokeStyle: "white", lineWidth: 1 });
+      context.fill();
+      context.stroke();
+    }
+  }
+}
+
+// About five round numbers over a range, with their texts.
+function ticks(low, high) {
+  const raw = (high - low) / 5;
+  const unit = 10 ** Math.floor(Math.log10(raw));
+  const step = unit * [1, 2, 5, 10].find((factor) => factor * unit >= raw);
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1) {
+    found.push([i * step, (i * step).toFixed(digits).replace("-", "−")]);
+  }
+  return found;
+}

@@ -1,0 +1,236 @@
+"""What a picture shows at every ε, as arrays for the browser: the engine's own results, small enough for one message.
+
+A frame is one simulated run with the seed of the page, so all frames share their unit noise.  The browser shows frames
+and nothing between them.  Surfaces are densities, on which one scale serves all frames: what dissolves is what the
+noise drowns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dpgrams_core.figures.modes import true_modes, verdict
+from dpgrams_core.figures.style import short
+from dpgrams_core.figures.traces import DensityGrid, grid_axes
+from dpgrams_core.methods.registry import METHODS, run
+from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.measures import default_match_radius, match_modes
+from dpgrams_core.model.results import Dataset, Release, refuse_private
+from dpgrams_core.model.run import Run
+from dpgrams_core.model.specs import settings_of
+from dpgrams_core.numerics.surface import ReleasedSurface
+
+Array = np.ndarray
+NODES = 60  # of a surface, a side
+MOST_BYTES = 400_000  # of a message
+MOST_PATHS, MOST_STEPS = 40, 14  # drawn of a release's trajectories, evenly chosen
+MOST_ROWS = 60  # of a frame's table
+GAP_BYTES = 500  # of a frame that is a gap
+TOO_LARGE = "it has too many modes to be shown while you drag; let go to see it."
+COARSE = 4  # of so many stops the first frames take one
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Frame:
+    """One result as it is drawn; where there is none, ``gap`` says why.
+
+    ``places`` (k, 2) are what was found, in doubles; ``layers`` the other arrays of the picture by their names.
+    """
+
+    epsilon: float
+    seed: int
+    gap: str = ""
+    sentence: str = ""
+    status: str = ""
+    guarantee: str = ""
+    places: Array = field(default_factory=lambda: np.empty((0, 2)))
+    layers: dict[str, Any] = field(default_factory=dict)
+    table: Sequence[Sequence[str]] = ()  # its first row has the names of the columns
+
+    def content(self) -> dict[str, Any]:
+        """What a message holds of it."""
+        return {"text": short(self.epsilon), **vars(self)}
+
+
+def epsilon_stops(method: str) -> tuple[float, ...]:
+    """The ε that a page offers for a method.
+
+    >>> epsilon_stops("functional")[:3]
+    (0.01, 0.02, 0.05)
+    """
+    return tuple(settings_of(METHODS[method].spec)["epsilon"].steps)
+
+
+def coarse_first(stops: Sequence[float], now: float) -> list[float]:
+    """All stops in the order in which their frames are made: a few over the whole range, then the nearest to now.
+
+    >>> coarse_first([1, 2, 3, 4, 5, 6], 2)
+    [2, 6, 1, 3, 4, 5]
+    """
+    here = min(range(len(stops)), key=lambda i: abs(stops[i] - now))
+    near = sorted(range(len(stops)), key=lambda i: abs(i - here))
+    first = [len(stops) - 1, 0, *range(len(stops) - 1, 0, -COARSE)]
+    return list(dict.fromkeys([now, *(stops[i] for i in [*first, *near])]))
+
+
+def frame(data: Dataset, wanted: Run, title: str) -> Frame:
+    """The engine's result for a run as a frame; one that cannot be computed is a gap with its reason."""
+    refuse_private(data)
+    try:
+        release = run(wanted.method, data, seed=wanted.seed, **wanted.settings)
+    except (SpecError, DataError, ArithmeticError) as error:
+        return _gap(wanted, str(error))
+    return frame_of(data, release, wanted, title)
+
+
+def _gap(wanted: Run | Frame, reason: str) -> Frame:
+    return Frame(epsilon=wanted.epsilon, seed=wanted.seed, gap=reason)
+
+
+def frame_of(data: Dataset, release: Release, wanted: Run, title: str) -> Frame:
+    """The frame of a release that is there already."""
+    refuse_private(data)
+    guarantee = release.guarantee
+    drawn = FRAMES[data.kind](data, release, title)
+    return replace(
+        drawn,
+        epsilon=wanted.epsilon,
+        seed=wanted.seed,
+        sentence=f"At ε = {short(wanted.epsilon)} {drawn.sentence}",
+        status=guarantee.words,
+        guarantee=guarantee.statement,
+    )
+
+
+def _modes_frame(data: Dataset, release: Release, title: str) -> Frame:
+    truth = true_modes(data)
+    matching = match_modes(truth, release.modes)
+    radius = default_match_radius(truth)
+    near = matching.distance <= radius
+    found = {int(i): k for k, i in enumerate(matching.estimate_of) if i >= 0 and near[k]}
+    sigma = release.significance
+    heads = [*(["above the noise"] if sigma is not None else []), f"true mode within {short(radius)}"]
+    table = [["private mode", "x", "y", *heads]]
+    for i, (x, y) in enumerate(release.modes[:MOST_ROWS]):
+        height = [f"{sigma[i]:.1f} σ"] if sigma is not None else []
+        table.append([str(i + 1), f"{x:.3f}", f"{y:.3f}", *height, str(found[i] + 1) if i in found else "none"])
+    layers = {
+        "sigma": sigma,
+        "anchors": some(release.anchors, MOST_PATHS),
+        "tracks": some(release.trajectories, MOST_STEPS, MOST_PATHS),
+        "surface": density(data, release),
+    }
+    return _drawn(verdict(data, release, title) + outside(data.box, release.modes), release.modes, layers, table)
+
+
+def outside(box: Array, places: Array) -> str:
+    """A sentence that counts what a picture over the box does not show, or nothing."""
+    count = int(((places < box[:, 0]) | (places > box[:, 1])).any(axis=1).sum())
+    return f" {count} of the {len(places)} fell outside this picture: noise carried them there." if count else ""
+
+
+def _drawn(sentence: str, places: Array, layers: dict[str, Any], table: list[list[str]]) -> Frame:
+    kept = {name: _small(layer) for name, layer in layers.items() if layer is not None}
+    return Frame(epsilon=np.nan, seed=0, sentence=sentence, places=places, layers=kept, table=table)
+
+
+def _small(layer: Any) -> Any:
+    return layer.astype(np.float32) if isinstance(layer, np.ndarray) and layer.dtype == np.float64 else layer
+
+
+def some(values: Array | None, *most: int) -> Array | None:
+    """At most so many of an array along its first axes, evenly chosen.
+
+    >>> some(np.arange(10), 3).tolist()
+    [0, 4, 9]
+    """
+    if values is None:
+        return None
+    for axis, (count, few) in enumerate(zip(values.shape, most, strict=False)):
+        values = values.take(np.unique(np.linspace(0, count - 1, min(count, few)).astype(int)), axis)
+    return values
+
+
+def density(data: Dataset, release: Release) -> dict[str, Any] | None:
+    """The released surface over the box as a density, where there is one on a grid of two columns."""
+    surface = release.surface
+    if not isinstance(surface, ReleasedSurface) or surface.dimension != 2:
+        return None
+    heights = surface.grid(grid_axes(surface.box, NODES))
+    return sixteen_bits(heights / (data.n * 2 * np.pi * surface.bandwidth**2))
+
+
+def sixteen_bits(heights: Array) -> dict[str, Any]:
+    """Heights (nodes, nodes) in 2^16 steps between their least and their largest.
+
+    >>> sixteen_bits(np.array([[0.0, 1.0], [0.5, 1.0]]))["steps"].tolist()
+    [[0, 65535], [32768, 65535]]
+    """
+    low, high = float(heights.min()), float(heights.max())
+    steps = np.rint((heights - low) / max(high - low, 1e-300) * 65535).astype(np.uint16)
+    return {"low": low, "high": high, "steps": steps}
+
+
+FRAMES: dict[str, Callable[[Dataset, Release, str], Frame]] = {"modes": _modes_frame}
+
+
+# What stays the same in all frames of a picture.
+
+
+def modes_scene(data: Dataset, baseline: Release, grid: DensityGrid | None) -> dict[str, Any]:
+    """The axes, the true modes, those of mean shift, and in grey the plain density where no private surface is."""
+    legend = [["truth", "true modes"], ["plain", "mean shift (not private)"], ["private", "private modes"]]
+    still: dict[str, Any] = {"truth": true_modes(data), "plain": baseline.modes}
+    if grid is not None:
+        still["grey"] = sixteen_bits(grid.z)
+        legend.append(["grey", "plain density (not private)"])
+    return {"box": data.box.tolist(), "names": ["x", "y"], "equal": True, "legend": legend, "still": still}
+
+
+def message(name: str, scene: dict[str, Any], frames: Sequence[Frame]) -> bytes:
+    """All that the browser needs of a picture, for the handle of that name; the frames that matter most come first.
+
+    Of results with very many modes not all may fit: the last ones are gaps then.  They are sent in the order of ε and
+    seed.
+    """
+    room, sent = MOST_BYTES - len(pack({"name": name, **scene})), []
+    for number, one in enumerate(frames):
+        shown = one if len(pack(one.content())) < room - GAP_BYTES * (len(frames) - number) else _gap(one, TOO_LARGE)
+        room -= len(pack(shown.content()))
+        sent.append(shown)
+    sent.sort(key=lambda one: (one.epsilon, one.seed))
+    return pack({"name": name, **scene, "frames": [one.content() for one in sent]})
+
+
+def pack(content: dict[str, Any]) -> bytes:
+    """Nested dicts and lists with arrays in them: the length of a JSON text, the text, and the arrays behind it.
+
+    In the text an array is {"array": type, "at": byte, "shape": [...]}, from the first byte after the text and its
+    padding; each begins at a multiple of 8.
+
+    >>> pack({"a": 1})[4:]
+    b'{"a": 1}    '
+    """
+    arrays: list[bytes] = []
+
+    def placed(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            place = sum(map(len, arrays))
+            arrays.append(_padded(np.ascontiguousarray(value).tobytes(), b"\0"))
+            return {"array": value.dtype.str[1:], "at": place, "shape": value.shape}
+        if isinstance(value, dict):
+            return {name: placed(item) for name, item in value.items()}
+        return [placed(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    text = json.dumps(placed(content), ensure_ascii=False, allow_nan=False).encode()
+    text += b" " * (-(4 + len(text)) % 8)
+    return b"".join([len(text).to_bytes(4, "little"), text, *arrays])
+
+
+def _padded(data: bytes, filler: bytes) -> bytes:
+    return data + filler * (-len(data) % 8)

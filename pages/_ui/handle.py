@@ -1,0 +1,72 @@
+"""The ε handle: a picture that shows, while it is dragged, what the engine found at every ε."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from dpgrams_core import Dataset, Release
+from dpgrams_core.figures.frames import Frame, coarse_first, epsilon_stops, frame, frame_of, message
+from dpgrams_core.model.places import ASSETS
+from dpgrams_core.model.run import Run
+from dpgrams_core.studies.costs import cell_seconds
+from pages._ui import charts, jobs
+from pages._ui.controls import title_of
+
+DRAWS = 12  # of the noise, when they are asked for
+ASKED = "_draws_asked"  # the run that this visitor wants to see with other noise
+
+_html, _css, _js = (
+    (ASSETS / f"components/handle.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
+)
+_handle = st.components.v2.component("dpgrams_handle", html=_html, css=_css, js=_js)
+_frames = st.components.v2.component("dpgrams_frames", js=_js)
+
+
+def show(run: Run, data: Dataset, release: Release, scene: dict[str, Any], key: str, smaller: str) -> None:
+    """The picture of a run with its handle; letting go sets ε for the page and its link.
+
+    The frame of the release that is there comes first, the others while the page is looked at: shared by all visitors,
+    since they depend on public settings only.
+    """
+    stops, title = epsilon_stops(run.method), title_of(run)
+
+    def set_epsilon() -> None:
+        # A visitor's browser may send anything.
+        if (epsilon := st.session_state[key].get("epsilon")) in stops:
+            st.session_state["epsilon"] = epsilon
+
+    def ask_draws() -> None:
+        st.session_state[ASKED] = run
+
+    state = {"name": key, "epsilon": run.epsilon, "stops": stops}
+    _handle(data=state, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
+    here = frame_of(data, release, run, title)
+    base = replace(run, epsilon=0.0)
+
+    def at(epsilon: float) -> Frame:
+        return frame(data, replace(run, epsilon=epsilon), title)
+
+    if charts.may_run(key, base, len(stops) * cell_seconds(run), smaller):
+        _filling(jobs.one_by_one(("frames", base), coarse_first(stops, run.epsilon), at), [here], scene, key)
+    else:
+        _send([here], scene, key)
+    if st.session_state.get(ASKED) == run:
+        seeds = range(run.seed + 1, run.seed + 1 + DRAWS)
+        work = jobs.one_by_one(("draws", run), seeds, lambda seed: frame(data, replace(run, seed=seed), title))
+        _filling(work, [], scene, f"{key}_draws")
+
+
+def _filling(work: jobs.Work, first: list[Frame], scene: dict[str, Any], key: str) -> None:
+    def draw(found: dict[Any, Frame], _job: jobs.Job | None) -> None:
+        known = {one.epsilon for one in first}
+        _send([*first, *(one for one in found.values() if one.epsilon not in known)], scene, key)
+
+    # What is there is drawn at once: nobody waits for the other frames.
+    jobs.live(replace(work, begun=lambda _found: True), draw)
+
+
+def _send(frames: list[Frame], scene: dict[str, Any], key: str) -> None:
+    _frames(data=message(key, scene, frames), key=f"{key}_frames", height=1)

@@ -1,0 +1,182 @@
+"""The ε handle of a picture: what is under it, in the picture, in the table and in the link is the engine's result."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+
+import pytest
+from playwright.sync_api import expect
+
+from dpgrams_core import load_dataset, run
+from dpgrams_core.figures.frames import epsilon_stops
+from tests.browser.conftest import Dashboard
+
+STOPS = epsilon_stops("functional")
+QUIET = "curve=off&runs=off&landscape=off"
+MODES = f"?method=functional&n=1000&{QUIET}"
+
+
+@cache
+def engine(epsilon: float, seed: int = 0):
+    """The engine's own result, without a page."""
+    return run("functional", load_dataset("four_corners", n=1000, seed=0), seed=seed, epsilon=epsilon)
+
+
+class Handle:
+    """The handle on a page."""
+
+    def __init__(self, dashboard: Dashboard, key: str = "contours_chart") -> None:
+        self.dashboard = dashboard
+        self.page = dashboard.page
+        self.figure = self.page.locator(f".st-key-{key} figure")
+        self.range = self.figure.locator("input[type=range]")
+
+    def ready(self) -> Handle:
+        """All frames are there."""
+        expect(self.figure).to_have_attribute("data-frames", str(len(STOPS)))
+        self.dashboard.settle()
+        return self
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.figure.get_attribute("data-epsilon"))
+
+    def button(self, what: str):
+        return self.figure.locator(f"button[data-play={what}]")
+
+    def over(self, stop: int) -> tuple[float, float]:
+        """Where the pointer is on that stop; the thumb's middle never reaches the ends of the track."""
+        box, thumb = self.range.bounding_box(), 24
+        across = thumb / 2 + (box["width"] - thumb) * stop / (len(STOPS) - 1)
+        return box["x"] + across, box["y"] + box["height"] / 2
+
+    def agrees(self, epsilon: float, seed: int = 0) -> None:
+        """The number, the picture's data, the sentence and the table are the engine's."""
+        release = engine(epsilon, seed)
+        expect(self.figure).to_have_attribute("data-epsilon", f"{epsilon:g}")
+        expect(self.figure.locator("output")).to_have_text(f"ε = {epsilon:g}")
+        expect(self.range).to_have_attribute("aria-valuetext", f"ε = {epsilon:g}")
+        assert json.loads(self.figure.get_attribute("data-places")) == release.modes.tolist()
+        rows = self.figure.locator("tr").all_text_contents()[1:]
+        sigma = release.significance
+        wanted = [f"{i + 1}{x:.3f}{y:.3f}{sigma[i]:.1f} σ" for i, (x, y) in enumerate(release.modes)]
+        assert [re.sub(r"(none|\d+)$", "", row) for row in rows] == wanted
+        assert f"At ε = {epsilon:g} " in self.figure.locator(".said").text_content()
+
+    def is_set(self, epsilon: float) -> None:
+        """The link, the control in the sidebar and the answer say the same."""
+        expect(self.page).to_have_url(re.compile(rf"[?&]epsilon={epsilon:g}(&|$)"))
+        self.dashboard.settle()
+        assert f"At ε = {epsilon:g} " in self.dashboard.answer()
+        assert self.page.locator(".st-key-epsilon [data-testid=stSliderThumbValue]").inner_text() == f"{epsilon:g}"
+        assert self.epsilon == epsilon
+
+
+@pytest.fixture
+def handle(dashboard):
+    dashboard.open(MODES)
+    return Handle(dashboard).ready()
+
+
+def test_a_drag_shows_each_result_without_the_server_and_letting_go_sets_it(handle):
+    page, dashboard = handle.page, handle.dashboard
+    handle.range.scroll_into_view_if_needed()
+    answer, received = dashboard.answer(), len(dashboard.received)
+    handle.agrees(1.0)
+    page.mouse.move(*handle.over(STOPS.index(1.0)))
+    page.mouse.down()
+    seen = []
+    for epsilon in (0.5, 0.1, 0.02, 3.0, 7.0):
+        page.mouse.move(*handle.over(STOPS.index(epsilon)), steps=4)
+        handle.agrees(epsilon)
+        seen.append(handle.figure.locator("canvas").evaluate("canvas => canvas.toDataURL()"))
+    assert len(set(seen)) == len(seen), "the picture did not change"
+    assert "epsilon" not in dashboard.in_url()
+    assert dashboard.answer() == answer
+    assert len(dashboard.received) == received, "the server was asked while the handle was dragged"
+    dashboard.shoot("handle_dragged")
+    page.mouse.up()
+    handle.is_set(7.0)
+    handle.agrees(7.0)
+    # And the other way: the page's own control moves the handle.
+    dashboard.slide("epsilon", -1)
+    handle.agrees(5.0)
+
+
+def test_the_keys_do_the_same(handle):
+    handle.range.focus()
+    for _ in range(3):
+        handle.range.press("ArrowLeft")
+    handle.agrees(0.4)
+    handle.is_set(0.4)
+    handle.range.press("End")
+    handle.agrees(10.0)
+    handle.is_set(10.0)
+
+
+def test_it_plays_through_epsilon_and_stops_where_it_is_told(handle):
+    play = handle.button("epsilon")
+    play.click()
+    expect(play).to_have_attribute("aria-pressed", "true")
+    expect(handle.figure).not_to_have_attribute("data-epsilon", "1")
+    play.click()
+    expect(play).to_have_attribute("aria-pressed", "false")
+    stopped = handle.epsilon
+    assert stopped > 1
+    handle.agrees(stopped)
+    handle.is_set(stopped)
+
+
+def test_the_climb_and_new_noise_play_and_end_with_the_engines_results(handle):
+    climb = handle.button("tracks")
+    picture = handle.figure.locator("canvas")
+    before = picture.evaluate("canvas => canvas.toDataURL()")
+    climb.click()
+    expect(climb).to_have_attribute("aria-pressed", "true")
+    assert picture.evaluate("canvas => canvas.toDataURL()") != before
+    expect(climb).to_have_attribute("aria-pressed", "false")
+    assert picture.evaluate("canvas => canvas.toDataURL()") == before
+    again = handle.button("draws")
+    again.click()  # the frames are made when they are asked for, and then it plays
+    expect(handle.figure).to_have_attribute("data-seed", re.compile("[1-9]"))
+    expect(again).to_have_attribute("aria-pressed", "true")
+    again.click()
+    expect(again).to_have_attribute("aria-pressed", "false")
+    seed = int(handle.figure.get_attribute("data-seed"))
+    handle.agrees(1.0, seed)
+    assert f"seed {seed}" in handle.figure.locator(".said").text_content()
+
+
+def test_whoever_wants_less_motion_gets_a_step_a_press(server, new_context):
+    dashboard = Dashboard(new_context(reduced_motion="reduce").new_page(), server)
+    dashboard.open(MODES)
+    handle = Handle(dashboard).ready()
+    play = handle.button("epsilon")
+    play.click()
+    handle.agrees(1.5)
+    expect(play).to_have_attribute("aria-pressed", "false")
+    handle.is_set(1.5)
+
+
+def test_two_methods_move_together(dashboard):
+    dashboard.open(f"{MODES}&compare=tight")
+    first, second = (Handle(dashboard, f"contours{mark}_chart").ready() for mark in ("", "_2"))
+    second.range.focus()
+    second.range.press("ArrowLeft")
+    first.agrees(0.7)
+    assert second.epsilon == 0.7
+    first.is_set(0.7)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_and_a_finger(make_dashboard, scheme):
+    dashboard = make_dashboard(390, scheme)
+    dashboard.open(MODES)
+    handle = Handle(dashboard).ready()
+    handle.range.scroll_into_view_if_needed()
+    dashboard.assert_fits(390)
+    for part in (handle.range, *(handle.button(what) for what in ("epsilon", "tracks", "draws"))):
+        assert part.bounding_box()["height"] >= 44
+    dashboard.shoot(f"handle_phone_{scheme}")
