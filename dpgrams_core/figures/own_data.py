@@ -135,10 +135,13 @@ def _marks(at: Places, reading: Reading, regions: bool, **how: Any) -> go.Scatte
 
 def _heat(units: Units, surface: SurfaceInUnits, width: float) -> go.Heatmap:
     """The released surface over the box, in units of its noise."""
-    x, y = grid_axes(units.box, NODES)
-    heights = surface.grid_in_noise([x, y], width)
+    axes = grid_axes(units.box, NODES)
+    return _in_noise(units, axes, surface.grid_in_noise(axes, width), "released surface")
+
+
+def _in_noise(units: Units, axes: list[Array], heights: Array, name: str) -> go.Heatmap:
     where = f"{units.title(0)} %{{x:.4g}}, {units.title(1)} %{{y:.4g}}"
-    return released_surface(x, y, heights, where, "released surface", zmax=float(max(heights.max(), 1.0)))
+    return released_surface(*axes, heights, where, name, zmax=float(max(heights.max(), 1.0)))
 
 
 def _borders(axes: list[Array], centres: Array, scale: Array) -> list[Array]:
@@ -204,9 +207,13 @@ def branches_map(units: Units, release: Release, least: float = 0.0, smoothed: B
 
 
 def ascent_map(units: Units, release: Release) -> Chart:
-    """One or two columns without a released surface (DP-GRAMS): its noisy paths and the modes they were merged to."""
+    """One or two columns without a released surface (DP-GRAMS): its noisy paths and the modes they were merged to.
+
+    In two columns over what its rounds show together, where it has them.
+    """
     assert release.trajectories is not None
-    path, places = release.trajectories, release.modes
+    path, places, rounds = release.trajectories, release.modes, release.pooled
+    more, below = "This method releases no surface, so nothing more can be read off it.", []
     up = {"title": "step", "zeroline": False}
     if len(units.columns) == 1:  # a line has no height: time goes up
         steps = np.broadcast_to(np.arange(len(path))[:, None, None], path.shape)
@@ -214,12 +221,15 @@ def ascent_map(units: Units, release: Release) -> Chart:
         places = np.column_stack([places, np.full(len(places), len(path) - 1)])
     else:
         up = units.axis(1)
+        if rounds is not None:
+            axes = grid_axes(units.box, NODES)
+            below = [_in_noise(units, axes, rounds.grid_in_noise(axes, units.box), "released rounds, read together")]
+            more = (
+                "Coloured: what its rounds show together, in units of their known noise (σ); a guess where none looked."
+            )
     x, y = places.T
-    figure = go.Figure([_climbs(path), go.Scatter(x=x, y=y, mode="markers", marker=PRIVATE_MARK, name="modes")])
-    sentence = (
-        f"{_counted(len(release.modes), 'mode')} where {path.shape[1]} noisy climbs end. This method releases no "
-        "surface, so nothing more can be read off it."
-    )
+    figure = go.Figure([*below, _climbs(path), go.Scatter(x=x, y=y, mode="markers", marker=PRIVATE_MARK, name="modes")])
+    sentence = f"{_counted(len(release.modes), 'mode')} where {path.shape[1]} noisy climbs end. {more}"
     table = reading_table(units, Reading(release.modes, release.significance))
     return Chart(plain_layout(figure, HEIGHT, units.axis(0), up), sentence, table)
 

@@ -15,6 +15,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
+from dpgrams_core.numerics.scaling import rescaled
+
 Array = np.ndarray
 # Parts of the noise's and the prior's variance: they keep coinciding points from being two, and the matrix from being
 # singular but for rounding, however little noise there is.
@@ -113,6 +115,12 @@ class PooledRounds:
     def seen(self, x: Array, bandwidths: float) -> Array:
         """Whether some round looked within so many bandwidths of each place, (k,)."""
         return np.asarray(cdist(x, self.points).min(axis=1) <= bandwidths * self.h)
+
+    def grid_in_noise(self, axes: list[Array], box: Array) -> Array:
+        """Heights over their noise on a tensor grid of places in ``box``: that of the rounds, in any units."""
+        places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        heights, _ = self.at(rescaled(places.reshape(-1, len(axes)), box, self.box))
+        return np.asarray(heights.reshape(places.shape[:-1]) / self.unit)
 
     def at(self, x: Array) -> tuple[Array, Array]:
         """Heights (k,) and h times gradients (k, d) of the posterior mean."""

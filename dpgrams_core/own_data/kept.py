@@ -28,6 +28,7 @@ from dpgrams_core.model.results import Release
 from dpgrams_core.model.run import plain
 from dpgrams_core.model.specs import make_spec
 from dpgrams_core.model.units import in_units
+from dpgrams_core.numerics.pooled import PooledRounds, linear_covariance
 from dpgrams_core.numerics.scaling import SurfaceInUnits
 from dpgrams_core.numerics.sketch import ReleasedSketch
 from dpgrams_core.numerics.surface import ReleasedSurface
@@ -39,6 +40,7 @@ Array = np.ndarray
 FORMAT = 3
 IN_UNITS = 3  # the first format with places in the units of the columns
 _DIMENSIONS = {"modes": 2, "anchors": 2, "trajectories": 3, "curve": 2, "significance": 1, "branches": 1}
+_ROUNDS = ("h", "length", "prior", "noise")
 _SURFACES: dict[str, type[ReleasedSurface] | type[ReleasedSketch]] = {
     kind.kind: kind for kind in (ReleasedSurface, ReleasedSketch)
 }
@@ -93,6 +95,10 @@ def pack_release(made: RecordedRelease, seen: Array) -> bytes:
             "n": int(surface.n),
         }
         arrays |= {"coefficients": surface.coefficients, "surface_box": surface.box}
+    if release.pooled is not None:
+        places, numbers, _ = zip(*release.pooled.rounds, strict=True)  # the covariance follows from the places
+        facts["rounds"] = {name: float(getattr(release.pooled, name)) for name in _ROUNDS}
+        arrays |= {"round_places": np.stack(places), "round_numbers": np.stack(numbers)}
     return _packed(facts, arrays | {"box": seen})
 
 
@@ -209,6 +215,7 @@ def _release(facts: dict[str, Any], arrays: dict[str, Array]) -> RecordedRelease
         guarantee=record.guarantee,
         noise_scale=record.noise_scale,
         surface=bare,
+        pooled=_rounds(facts["rounds"], arrays, seen) if "rounds" in facts else None,
         door="release",
         **rows,
     )
@@ -223,6 +230,18 @@ def _release(facts: dict[str, Any], arrays: dict[str, Array]) -> RecordedRelease
     elif bare is not None:
         release = replace(release, surface=SurfaceInUnits(bare, box))
     return RecordedRelease(release=release, record=record, statements=said)
+
+
+def _rounds(told: dict[str, Any], arrays: dict[str, Array], box: Array) -> PooledRounds:
+    """The rounds of the tight calibration; those of DP-PMS are not kept, since they stand at predictors of records."""
+    columns = len(box)
+    places = _checked(arrays["round_places"], 3, columns)
+    numbers = _checked(arrays["round_numbers"], 2, places.shape[1] * (1 + columns))
+    known = {name: positive(name, told[name]) for name in _ROUNDS}
+    pooled = PooledRounds(**known, axes=tuple(range(columns)), box=box)
+    for at, released in zip(places, numbers, strict=True):
+        pooled.add(at, released, linear_covariance(at, at, pooled.h, pooled.h))
+    return pooled
 
 
 def _checked(array: Array, dimensions: int, last: int) -> Array:

@@ -84,6 +84,9 @@ _PAIRS = 2_000_000  # pairs of (start, record) held in memory at once
 # Of the highest peak at the same x.  The kernel smears a branch over its end and halves it there, so that beside an
 # equal one what is below a half lies beyond an end; benchmarks/pilot_regression.py has the same.
 SHOULDER = 0.5
+# Where nothing stands above the noise: bandwidths of x around the highest peak from which peaks are averaged, and how
+# fast their weights grow with the height in units of noise.  Of the same pilot.
+DOUBT_WIDTH, DOUBT = 2.0, 2.0
 
 __all__ = ["Plan", "clipped_shift", "dp_pms", "plan"]
 
@@ -194,7 +197,8 @@ def read_curve(chosen: Plan, ends: Array, pooled: PooledRounds) -> Array:
     """Rows (x, y): at each place the peaks along y of the estimate that the end points within reach lead to.
 
     A peak counts where it stands above the noise and is no shoulder of a higher one; peaks within the merge radius are
-    one, the mean with heights as weights.  Where nothing stands above the noise the highest end point is given.
+    one, the mean with heights as weights.  Where nothing stands above the noise one row is given: at the place of the
+    highest peak the mean of those around it, since which of them is highest is mostly noise.
     """
     filled = chosen.filled_spec()
     assert filled.significance is not None
@@ -211,7 +215,12 @@ def read_curve(chosen: Plan, ends: Array, pooled: PooledRounds) -> Array:
         for group in np.split(np.arange(len(y)), np.flatnonzero(np.diff(y) > chosen.merge_radius) + 1):
             if len(group):
                 rows.append((places[place], float(np.average(y[group], weights=weights[group]))))
-    return np.array(rows) if rows else at[[int(np.argmax(heights))]]
+    if rows:
+        return np.array(rows)
+    x = at[int(np.argmax(heights)), 0]
+    near = np.abs(at[:, 0] - x) <= DOUBT_WIDTH * chosen.h
+    weights = np.exp(DOUBT * (heights[near] - heights[near].max()))
+    return np.array([(x, float(np.average(at[near, 1], weights=weights)))])
 
 
 def ascend(chosen: Plan, starts: Array, noise: Noise) -> tuple[Array, float]:

@@ -116,6 +116,14 @@ def test_branches_and_ascents():
     up = ascent_map(Units(("age",), stand_in(1, 1).box), climbed)
     assert "no surface" in up.sentence
     assert len(up.table) == len(climbed.modes)
+    two = in_units(
+        run("dp_grams", stand_in(2_000, 2), epsilon=1.0, calibration="tight", seed=0), stand_in(1, 2).box, BOX
+    )
+    across = ascent_map(TWO, two)
+    assert "its rounds show together" in across.sentence
+    heat = across.figure.data[0]
+    assert (min(heat.x), max(heat.x)) == tuple(BOX[0])
+    assert np.max(heat.z) == pytest.approx(two.significance.max(), rel=0.1)
     with pytest.raises(DataError, match="no surface"):
         released_clusters(climbed, 2)
 

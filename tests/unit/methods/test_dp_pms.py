@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -196,9 +197,19 @@ class TestCurve:
         assert (height >= 1.9 * pooled.unit).all()  # the mean of near peaks is hardly lower than they are
         assert np.median(np.abs(slope[:, 1])) < 0.05 * np.median(height)  # peaks along y
 
-    def test_where_nothing_stands_above_the_noise_the_highest_is_given(self, waves):
-        release = run("dp_pms", waves, seed=3, calibration="tight", significance=1e6)
-        assert release.curve.shape == (1, 2)
+    def test_where_nothing_stands_above_the_noise_peaks_around_the_highest_are_averaged(self, waves, monkeypatch):
+        module = import_module("dpgrams_core.methods.dp_pms.run")
+
+        def row(width, weight):
+            monkeypatch.setattr(module, "DOUBT_WIDTH", width)
+            monkeypatch.setattr(module, "DOUBT", weight)
+            (found,) = run("dp_pms", waves, seed=3, calibration="tight", significance=1e6, epsilon=0.3).curve
+            return found
+
+        highest, around, everywhere = row(0.0, 1e6), row(2.0, 2.0), row(1e6, 0.0)
+        assert highest[0] == around[0] == everywhere[0]  # at the same place
+        low, high = sorted((highest[1], everywhere[1]))
+        assert low < around[1] < high  # between the highest peak and the mean of all
 
     def test_merge_by_hand(self):
         ends = np.array([[0.1, 0.0], [0.2, 0.1], [0.3, 0.2], [0.2, 0.9]])

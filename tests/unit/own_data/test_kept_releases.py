@@ -40,7 +40,7 @@ CASES = [
     ("dp_kmeans", 2, {"n_clusters": 2}),
 ]
 ARRAYS = ("modes", "anchors", "trajectories", "curve", "branches", "significance")
-MEMBERS = {*ARRAYS, "facts", "box", "coefficients", "surface_box"}
+MEMBERS = {*ARRAYS, "facts", "box", "coefficients", "surface_box", "round_places", "round_numbers"}
 
 
 def people(rng, columns=2, n=300):
@@ -115,6 +115,14 @@ def test_a_release_comes_back_as_it_was(case):
     assert (again.surface is None) == (result.surface is None)
     if result.surface is not None:
         readings_are_the_same(result, again)
+    assert (again.pooled is None) == (result.pooled is None)
+    assert (result.pooled is None) == (result.method not in ("dp_grams", "dp_grams_c"))
+    if result.pooled is not None:
+        at = np.random.default_rng(0).uniform(*data.method_box.T, (50, 2))
+        before, after = (item.pooled.at(at) for item in (result, again))
+        for one, other in zip(before, after, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * result.pooled.noise)
+        assert again.pooled.unit == result.pooled.unit
 
 
 def readings_are_the_same(result, again):
@@ -147,6 +155,7 @@ def test_a_data_set_made_by_hand(rng):
 def test_it_is_little_more_than_the_released_numbers(case):
     data, result = case
     numbers = [getattr(result, name) for name in ARRAYS] + [getattr(result.surface, "coefficients", None)]
+    numbers += [] if result.pooled is None else [part for at, own, _ in result.pooled.rounds for part in (at, own)]
     size = sum(array.nbytes for array in numbers if array is not None)
     assert len(packed(result, data)) < size + 16_000
 
@@ -187,7 +196,7 @@ class TestWhatIsNotKept:
         assert data.content not in content
         assert data.content.hex().encode() not in content
         if result.method == "dp_pms":  # its starts are predictors of records
-            assert not {"anchors", "trajectories"} & set(sizes)
+            assert not {"anchors", "trajectories", "round_places"} & set(sizes)
 
 
 class TestWhatCannotBeRead:
@@ -257,6 +266,22 @@ class TestWhatCannotBeRead:
         unpack(self.changed(content, lambda facts, arrays: None))
         with pytest.raises(DataError, match="damaged"):
             unpack(self.changed(content, change))
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda facts, arrays: facts["rounds"].pop("noise"),
+            lambda facts, arrays: facts["rounds"].update(h=0.0),
+            lambda facts, arrays: arrays.pop("round_numbers"),
+            lambda facts, arrays: arrays.update(round_places=arrays["round_places"][1:]),
+            lambda facts, arrays: arrays.update(round_numbers=arrays["round_numbers"][:, 1:]),
+            lambda facts, arrays: arrays.update(round_numbers=np.full_like(arrays["round_numbers"], np.nan)),
+        ],
+    )
+    def test_rounds_that_do_not_fit_together(self, change, rng):
+        data, result = drawn(rng, "dp_grams", 2, {"calibration": "tight", "n_starts": 3, "n_steps": 2})
+        with pytest.raises(DataError, match="damaged"):
+            unpack(self.changed(packed(result, data), change))
 
     def test_bytes_that_are_cut_or_flipped(self, paid, rng):
         data, result = paid

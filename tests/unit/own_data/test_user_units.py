@@ -85,6 +85,11 @@ def test_other_units_of_the_columns_give_the_same_in_these_units(method):
     assert first.events == second.events
     if first.surface is not None:
         same_surface(first, second)
+    if first.pooled is not None and kind != "regression":  # those of regression stand in the unit square
+        axes = list(np.linspace(*BOX.T, 9).T)
+        there = list(moved(np.stack(axes, axis=1)).T)
+        seen = [first.pooled.grid_in_noise(axes, BOX), second.pooled.grid_in_noise(there, box)]
+        np.testing.assert_allclose(*seen, atol=1e-4)
 
 
 def same_surface(first, second):
