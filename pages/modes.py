@@ -83,12 +83,12 @@ def facts(release: Release) -> list[str]:
 
 
 def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
-    """What a method's modes come from: its released surface, or its anchors, if it has either."""
+    """What a method's modes come from: its released surface or rounds, and its anchors, if it has them."""
     data, release = cache.records(run), cache.release(run)
-    if release.surface is not None:
+    if release.surface is not None or release.pooled is not None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
         charts.chart(cache.picture(run, released_chart, data, release), f"released{mark}", title)
-    elif release.anchors is not None:
+    if release.surface is None and release.anchors is not None:
         title = f"{whose}: where it starts (private)" if whose else "Where it starts: private anchors"
         charts.chart(cache.picture(run, anchors_chart, data, release), f"anchors{mark}", title)
 
