@@ -139,7 +139,8 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     else:
         assert isinstance(surface, ReleasedSurface)
         heights = surface.grid([x, y]) / surface.noise_scale
-    heat = traces.released_surface(x, y, heights, "(%{x:.2f}, %{y:.2f})")
+    top = float(max(heights.max(), 1.0))  # without it the colours would begin at the lowest noise and not at 0
+    heat = traces.released_surface(x, y, heights, "(%{x:.2f}, %{y:.2f})", zmax=top)
     significance = release.significance if release.significance is not None else np.empty(0)
     title, hover = "private modes, in units of the noise (σ)", "(%{x:.3f}, %{y:.3f}) stands %{text} above the noise"
     labels = named([f"{value:.1f} σ" for value in significance], style.LABEL)

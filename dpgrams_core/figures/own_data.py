@@ -141,7 +141,7 @@ def _heat(units: Units, surface: SurfaceInUnits, width: float) -> go.Heatmap:
 
 def _in_noise(units: Units, axes: list[Array], heights: Array, name: str) -> go.Heatmap:
     where = f"{units.title(0)} %{{x:.4g}}, {units.title(1)} %{{y:.4g}}"
-    return released_surface(*axes, heights, where, name, zmax=float(max(heights.max(), 1.0)))
+    return released_surface(axes[0], axes[1], heights, where, name, zmax=float(max(heights.max(), 1.0)))
 
 
 def _borders(axes: list[Array], centres: Array, scale: Array) -> list[Array]:
