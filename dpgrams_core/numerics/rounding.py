@@ -14,9 +14,9 @@ between the worlds: all other chunks hold the same doubles, whatever their round
 that adds the same numbers in the same order each time, as BLAS does on one machine with one number of threads; the
 tests compare copies in other places of memory.)  In that chunk, b
 vectors no longer than 1 are added in some order, possibly with fused operations, which is off by at most
-(b - 1) u sum_i |v_i| <= b^2 u (Higham 2002, section 4.2).  The chunks are then added with the rounding error of each
-addition carried along (``running_sum``): off by at most u times the total and a term of order u^2, together below
-3 u n, in any order and for any number of chunks.
+(b - 1) u sum_i |v_i| <= b^2 u (Higham 2002, section 4.2; many records on a grid are added by cells, cell_sums.py).
+The chunks are then added with the rounding error of each addition carried along (``running_sum``): off by at most u
+times the total and a term of order u^2, together below 3 u n, in any order and for any number of chunks.
 
 Each record.  ``each`` bounds the error of what one record adds.  For the replaced record it counts in both worlds; for
 the others it is the same in both (it depends on the record and its row only) and cancels.

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from dpgrams_core.model.checks import box_of, positive
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.numerics.cell_sums import PIECE, ROWS, cell_counts, cell_error, cell_sum, derivatives
 from dpgrams_core.numerics.rounding import running_sum, whitened_axes, whitening_error, with_rounding
 
 Array = np.ndarray
@@ -57,8 +58,9 @@ class AxisBasis:
         return self.whitening @ kernel
 
 
+@lru_cache(maxsize=16)
 def axis_basis(low: float, high: float, bandwidth: float) -> AxisBasis:
-    """The basis of one axis of a public box."""
+    """The basis of one axis of a public box; many runs over one box ask for the same."""
     low, high = low - PADDING * bandwidth, high + PADDING * bandwidth
     count = math.ceil((high - low) / (SPACING * bandwidth)) + 1
     nodes = np.linspace(low, high, count)
@@ -67,7 +69,10 @@ def axis_basis(low: float, high: float, bandwidth: float) -> AxisBasis:
     # An eigenvector's sign is up to the machine's library, and the noise of a seed must not be.  So each points the way
     # of one fixed vector, which has no symmetry and no smoothness that would make it orthogonal to some of them.
     signs = np.sign(np.cos(np.arange(count) ** 2) @ axes)
-    return AxisBasis(nodes, (axes * (signs / root)).T, bandwidth)
+    whitening = (axes * (signs / root)).T
+    for shared in (nodes, whitening):
+        shared.flags.writeable = False
+    return AxisBasis(nodes, whitening, bandwidth)
 
 
 def node_counts(box: Array, bandwidth: float) -> Array:
@@ -92,8 +97,10 @@ def surface_sensitivity(n: int, box: Array, bandwidth: float, multiplier: float)
     sqrt(2) for real numbers (see the head of this file), and the slack for rounding: what a record adds is a product
     over the axes of whitened vectors no longer than 1, so their errors add up.
     """
-    counts = node_counts(box, bandwidth)
-    each, numbers = sum(whitening_error(int(count)) for count in counts), int(np.prod(counts))
+    counts = [int(count) for count in node_counts(box, bandwidth)]
+    cells = cell_counts(counts, SPACING) if n > CHUNK else None
+    each = cell_error(counts, cells, n) if cells else sum(whitening_error(count) for count in counts)
+    numbers = math.prod(counts)
     return with_rounding(math.sqrt(2), n=n, chunk=CHUNK, each=each, numbers=numbers, multiplier=multiplier)
 
 
@@ -103,20 +110,42 @@ def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = CHUNK
     Sensitivity: replacing one record changes the result by at most ``surface_sensitivity`` in Euclidean norm, for any
     records (see the head of this file).  A record that misses a value adds nothing, and keeps its row, so that all
     others stay in their chunks.
+
+    More records than one chunk are added by cells (cell_sums.py), in chunks of ``ROWS``; those beyond the outer nodes,
+    of which private data have none, as few are, in pieces.
     """
+    shape = tuple(len(basis.whitening) for basis in bases)
+    cells = cell_counts([len(basis.nodes) for basis in bases], SPACING) if len(points) > CHUNK else None
+    if cells is None:
+        parts = (_direct_sum(points[start : start + chunk], bases) for start in range(0, len(points), chunk))
+        return running_sum(parts, shape)
+    low, high = (np.array([basis.nodes[end] for basis in bases]) for end in (0, -1))
+    tables = [
+        derivatives(basis.nodes, basis.whitening, basis.bandwidth, count)
+        for basis, count in zip(bases, cells, strict=True)
+    ]
 
     def chunk_sum(block: Array) -> Array:
-        places = np.where(np.isnan(block).any(axis=1, keepdims=True), np.inf, block)  # where every kernel is 0
-        factors = [basis.values(places[:, j]) for j, basis in enumerate(bases)]
-        if len(factors) == 1:
-            return np.asarray(factors[0].sum(axis=1))
-        if len(factors) == 2:
-            return factors[0] @ factors[1].T
-        pairs = np.einsum("an,bn->abn", factors[0], factors[1]).reshape(-1, len(block))
-        return (pairs @ factors[2].T).reshape(shape)
+        within = np.logical_and.reduce([(low[j] <= x) & (x <= high[j]) for j, x in enumerate(block.T)])
+        if within.all():
+            return cell_sum(block, low, high, tables)
+        beyond = block[~within & ~np.isnan(block).any(axis=1)]
+        pieces = (_direct_sum(beyond[start : start + PIECE], bases) for start in range(0, len(beyond), PIECE))
+        return running_sum([cell_sum(block[within], low, high, tables), *pieces])
 
-    shape = tuple(len(basis.whitening) for basis in bases)
-    return running_sum((chunk_sum(points[start : start + chunk]) for start in range(0, len(points), chunk)), shape)
+    return running_sum((chunk_sum(points[start : start + ROWS]) for start in range(0, len(points), ROWS)), shape)
+
+
+def _direct_sum(block: Array, bases: tuple[AxisBasis, ...]) -> Array:
+    """What some records add to the coefficients, from the kernel between every record and every node."""
+    places = np.where(np.isnan(block).any(axis=1, keepdims=True), np.inf, block)  # where every kernel is 0
+    factors = [basis.values(places[:, j]) for j, basis in enumerate(bases)]
+    if len(factors) == 1:
+        return np.asarray(factors[0].sum(axis=1))
+    if len(factors) == 2:
+        return factors[0] @ factors[1].T
+    pairs = np.einsum("an,bn->abn", factors[0], factors[1]).reshape(-1, len(block))
+    return (pairs @ factors[2].T).reshape([len(factor) for factor in factors])
 
 
 @dataclass(frozen=True, eq=False)

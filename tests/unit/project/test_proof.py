@@ -15,6 +15,7 @@ from dpgrams_core.methods.as_run import Rounds
 from dpgrams_core.methods.dp_grams.run import stabilised_score
 from dpgrams_core.methods.dp_pms.starts import sparse_windows, window_counts
 from dpgrams_core.model.checks import SMALLEST_EPSILON
+from dpgrams_core.numerics.cell_sums import REMAINDER
 from dpgrams_core.numerics.density import clipped_score
 from dpgrams_core.numerics.kernels import KERNELS
 from dpgrams_core.numerics.rounding import (
@@ -154,7 +155,8 @@ CHECKS = {
     ),
     "the noise of the sketch": (rf"The noise is \$N\(0, \({NUMBER}\\,z\)\^2\)", lambda: SKETCH_SENSITIVITY),
     "slack at a thousand": (rf"\(1 \+ {NUMBER}\\times10\^{{-8}}\)\$ with a thousand", lambda: slack(1_000) * 1e8),
-    "slack at a million": (rf"\(1 \+ {NUMBER}\\times10\^{{-8}}\)\$ with a million", lambda: slack(10**6) * 1e8),
+    "slack at a million": (rf"\(1 \+ {NUMBER}\\times10\^{{-7}}\)\$ with a million", lambda: slack(10**6) * 1e7),
+    "remainder of a series": (rf"12! \\approx {NUMBER}\\times10\^{{-10}}\$ in the norm", lambda: REMAINDER * 1e10),
     "windows": (
         rf"{NUMBER} predictors spread evenly over the unit interval and {NUMBER} windows that reach {NUMBER} "
         rf"hundredths to either side overlap {NUMBER} times",
