@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from dpgrams_core.numerics.bandwidths import (
     release_bandwidth,
 )
 from dpgrams_core.numerics.bumps import SEARCH_SPREADS, Bumps, find_bumps, find_sketch_bumps
+from dpgrams_core.numerics.cell_sums import ROWS as GRID_CHUNK
 from dpgrams_core.numerics.merging import climb, radius_groups
 from dpgrams_core.numerics.scaling import BareSurface
 from dpgrams_core.numerics.sketch import CHUNK as SKETCH_CHUNK
@@ -55,8 +55,7 @@ from dpgrams_core.numerics.sketch import (
     public_points,
     sketch_sensitivity,
 )
-from dpgrams_core.numerics.surface import CHUNK as GRID_CHUNK
-from dpgrams_core.numerics.surface import AxisBasis, ReleasedSurface, box_bases, coefficients, surface_sensitivity
+from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients, surface_sensitivity
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
@@ -136,11 +135,6 @@ def distinct_modes(surface: BareSurface, bumps: Bumps) -> tuple[Array, Array]:
 Box = tuple[tuple[float, float], ...]
 
 
-@lru_cache(maxsize=4)
-def _bases(box: Box, bandwidth: float) -> tuple[AxisBasis, ...]:
-    return box_bases(np.array(box), bandwidth)
-
-
 @dataclass(frozen=True)
 class KernelSums:
     """What a functional release adds up over records of a public box: on a grid, or as so many blocks of a sketch.
@@ -160,7 +154,7 @@ class KernelSums:
     def __call__(self, points: Array) -> Array:
         if self.blocks:
             return feature_sums(points, np.array(self.box), self.bandwidth, self.blocks)
-        return coefficients(points, _bases(self.box, self.bandwidth))
+        return coefficients(points, box_bases(np.array(self.box), self.bandwidth))
 
 
 def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
@@ -183,7 +177,7 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
         released, statement = ReleasedSketch, IN_A_SKETCH
     else:
         sums = KernelSums(box, h)
-        _bases(box, h)  # refused before it is priced where there would be too many of them
+        box_bases(data.box, h)  # refused before it is priced where there would be too many of them
         event = release_event(spec, data.n, data.box, h)
         released, statement = ReleasedSurface, ON_A_GRID
     guarantee = guarantee_of(spec, bandwidth, event, statement)  # priced before anything is drawn
