@@ -15,7 +15,7 @@ from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.run import AnyDataset, Run
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS, GROUPS, Experiment
 from dpgrams_core.studies.paper.reproduce import comparison, summary, wide
-from dpgrams_core.studies.paper.shipped import ship, what_is_missing
+from dpgrams_core.studies.paper.shipped import ship, shipped, what_is_missing
 from dpgrams_core.sweeps.cell import CellResult
 from dpgrams_core.sweeps.plan import MAX_RUNS, check_data
 
@@ -27,7 +27,7 @@ def add_reproduce(commands: Any) -> None:
     again.add_argument("--runs", type=number_or_name, help="of every cell; by default 50 for modes and 20 for the rest")
     again.add_argument("--columns", nargs="+", help="only these, such as " + ", ".join(EXPERIMENTS["modes"].names))
     add_shared(again, "--executor", "--scheduler", "--out")
-    again.add_argument("--ship", action="store_true", help="write tables that are complete into assets/results")
+    again.add_argument("--ship", action="store_true", help="write whole tables into assets/results; other columns stay")
     add_shared(again, "--json")
 
 
@@ -54,13 +54,12 @@ def reproduce_text(arguments: argparse.Namespace) -> str:
 
 def _refuse_a_part(experiment: Experiment, arguments: argparse.Namespace) -> None:
     """A part of a table must not take the place of a whole one; better said before hours of work than after."""
-    if arguments.columns:
-        raise SpecError("columns", " ".join(arguments.columns), "a finished table has all columns; leave it out")
     if arguments.runs is not None and arguments.runs < experiment.runs:
         allowed = f"the finished table of {experiment.name} has at least {experiment.runs} runs a cell"
         raise SpecError("runs", arguments.runs, allowed)
+    _kept(experiment, arguments.runs or experiment.runs, arguments.columns)
     if not arguments.scheduler:
-        check_data(cell for _, cell in experiment.cells(1, experiment.names))
+        check_data(cell for _, cell in experiment.cells(1, arguments.columns or experiment.names))
 
 
 def _one(experiment: Experiment, arguments: argparse.Namespace, texts: list[str]) -> str:
@@ -77,12 +76,24 @@ def _one(experiment: Experiment, arguments: argparse.Namespace, texts: list[str]
         raise stopped
     if not arguments.ship:
         return ""
-    made = [result for _, result in results]
+    known = {item.cell: item for item in [*_kept(experiment, runs, arguments.columns), *(each for _, each in results)]}
+    made = [known[cell] for _, cell in experiment.cells(runs, experiment.names) if cell in known]
     if missing := what_is_missing(experiment, made, runs):
         return f"The finished table of {experiment.name} was left as it was: {missing}."
     words = f"python -m dpgrams_core reproduce {arguments.what} --runs {runs}"
     ship(experiment.name, made, command=words, seed=0, date=datetime.now(UTC).date().isoformat())
     return ""
+
+
+def _kept(experiment: Experiment, runs: int, columns: Sequence[str] | None) -> list[CellResult]:
+    """The shipped results of the columns that are not made anew; refused where not all of them are there."""
+    others = [name for name in experiment.names if columns and name not in columns]
+    wanted = {cell for _, cell in experiment.cells(runs, others)}
+    kept = [result for _, result in shipped(experiment.name).results if result.cell in wanted] if others else []
+    if len(kept) < len(wanted):
+        allowed = f"the finished table of {experiment.name} has {len(kept)} of {len(wanted)} cells of the other columns"
+        raise SpecError("columns", " ".join(columns or ()), f"{allowed}, so all must be made; leave it out")
+    return kept
 
 
 def _with_data(cells: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:

@@ -183,6 +183,8 @@ CLUSTERING = Experiment(
         Table("clustering_rnaseq", "rnaseq"),
     ),
     columns=(
+        # The mechanism of the tables with the settings of the authors' public code, or those that come nearest.
+        Column("as_run", "dp_grams_c", "dp_grams_c", {"calibration": "as_run"}, **AGAIN),
         *(
             # The picked clips are for the paper's contributions; tight clips what is released already.
             Column(name, "dp_grams_c", "dp_grams_c", {"calibration": name}, {} if name == "tight" else CLIPPED)
@@ -190,6 +192,7 @@ CLUSTERING = Experiment(
         ),
         Column("functional", "functional_c", "dp_grams_c"),
         Column("dp_kmeans", "dp_kmeans", "dp_kmeans"),
+        Column("dp_kmeans_as_run", "dp_kmeans", "dp_kmeans", {"bounds": "records"}, **AGAIN),
         Column("kmeans", "kmeans", "kmeans", most_runs=1),
         Column("mean_shift", "mean_shift_c", "mean_shift", most_runs=1),
     ),

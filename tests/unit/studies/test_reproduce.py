@@ -248,6 +248,26 @@ def test_a_whole_table_is_shipped(folder, streamed):
     assert [result.cell for _, result in table.results] == planned
 
 
+def test_a_column_by_itself_takes_the_place_of_its_own_and_leaves_the_others(folder, streamed, capsys):
+    regression = EXPERIMENTS["regression"]
+    before = [made_up(cell) for _, cell in regression.cells(20, regression.names)]
+    finished.ship("regression", before, command="a", seed=0, date="b")
+    streamed(lambda cells: (made_up(cell, seconds=(9.0,) * 20) for cell in cells))
+    assert main(["reproduce", "regression", "--columns", "pms_as_run", "--ship"]) == 0
+    finished.shipped.cache_clear()
+    table = finished.shipped("regression")
+    assert [result.cell for _, result in table.results] == [result.cell for result in before]
+    assert {
+        column: {result.seconds[0] for name, result in table.results if name == column} for column in regression.names
+    } == {column: {9.0 if column == "pms_as_run" else 0.1} for column in regression.names}
+    finished.ship("regression", before[1:], command="a", seed=0, date="b")
+    finished.shipped.cache_clear()
+    begun = streamed(lambda _: ())
+    assert main(["reproduce", "regression", "--columns", "pms_as_run", "--ship"]) == 2
+    assert "has 167 of 168 cells of the other columns, so all must be made; leave it out" in capsys.readouterr().err
+    assert begun == []
+
+
 @pytest.mark.parametrize("count", [0, 3])
 @pytest.mark.parametrize("what", ["kernels", "sensitivity"])
 def test_ctrl_c_stops_at_once_and_shows_what_is_finished(what, count, folder, streamed, capsys, monkeypatch):
@@ -290,7 +310,7 @@ def test_a_part_of_a_table_is_shown_and_never_shipped(results, words, folder, st
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["modes", "--columns", "functional"], "columns = 'functional' is not allowed: a finished table has all"),
+        (["modes", "--columns", "functional"], "No finished table of modes comes with this version"),
         (["kernels", "--runs", "19"], "runs = 19 is not allowed: the finished table of kernels has at least 20"),
         (["clustering"], "The RNA-Seq data do not come with this project"),
         (["all"], "The RNA-Seq data do not come with this project"),
