@@ -9,11 +9,11 @@ from pages._ui.paper import show as paper_show
 
 layout.open_page("Do the paper's numbers hold, and with which guarantee?", "pages/paper.py")
 known = paper_show.counted()
-equal = paper_show.repeated()
-paper_show.answer(known, equal)
+again = paper_show.repeated()
+paper_show.answer(known, again)
 counts, remark = st.columns([5, 3], gap="medium", vertical_alignment="center")
 with counts:
-    paper_show.totals(known, equal)
+    paper_show.totals(known, again)
 with remark:
     paper_show.rests_on()
 place = paper_show.paper_controls()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
@@ -198,8 +198,9 @@ class Standing:
 
 def column_title(column: Column) -> str:
     """A column of ours as people call it."""
-    title = method_title(column.method, column.options.items())
-    return f"{title}, as run" if column.design and "calibration" not in column.options else title
+    if column.design:
+        return column.title or f"{METHODS[column.method].title}, as run"
+    return method_title(column.method, column.options.items())
 
 
 def judged(experiment: Experiment, results: Sequence[tuple[str, CellResult]]) -> pd.DataFrame:
@@ -236,6 +237,39 @@ def _mark(experiment: Experiment, row: dict[Any, Any]) -> tuple[bool | None, boo
     # A value within the margin counts as ahead, and never clearly so if it is the worse one.
     lead = (ours - printed) * (1 if scored.more_is_better else -1) * (1 if ahead else -1)
     return bool(ahead), bool(lead > CLEAR * math.hypot(row["se"], row["printed_se"]))
+
+
+def same_within_errors(row: Mapping[Any, Any]) -> bool:
+    """Whether ours and the printed mean are at most two standard errors of their difference apart."""
+    return bool(abs(row["ours"] - row["printed"]) <= CLEAR * math.hypot(row["se"], row["printed_se"]))
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """A column of the paper's own runs, again: in how many cells it is the printed one, to the digit or nearly."""
+
+    column: Column
+    equal: int  # mean and standard error, in every printed digit
+    near: int  # within two standard errors, the equal ones among them
+    cells: int
+
+    @property
+    def words(self) -> str:
+        """The counts in a few words."""
+        same = f"{self.equal} of {self.cells} to the digit"
+        return same if self.equal == self.cells else f"{same}, {self.near} within two standard errors"
+
+
+def repetitions(experiment: Experiment, table: pd.DataFrame) -> list[Repetition]:
+    """Every column with the records and seeds of the paper, counted by the first measure, without the single runs."""
+    found = []
+    for column in (item for item in experiment.columns if item.design and len(table)):
+        mine = table[(table["column"] == column.name) & (table["measure"] == experiment.measures[0])]
+        mine = mine[mine["printed"].notna() & (mine["table"] != ONE_RUN)]
+        rows, equal = mine.to_dict("records"), mine["equal"].astype(bool)
+        near = sum(same or same_within_errors(row) for same, row in zip(equal, rows, strict=True))
+        found += [Repetition(column, int(equal.sum()), int(near), len(rows))] if rows else []
+    return found
 
 
 def statuses_of(table: pd.DataFrame, column: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import re
 import shutil
 from urllib.parse import parse_qsl
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -34,6 +35,7 @@ from pages._ui.paper.words import (
     PRINTED,
     RESTS_ON,
     SPACE,
+    SURE,
     WORDS,
     curve_link,
     experiment_of,
@@ -116,11 +118,68 @@ def test_without_finished_tables_the_page_says_how_to_make_them(folder):
     assert "authors' public code of May 2026" in RESTS_ON  # whoever speaks of the paper names the version
 
 
-def test_the_words_beside_a_table_speak_of_columns_that_it_has():
+@pytest.fixture(scope="module")
+def repeated():
+    """The cells of the columns as run, of all finished tables, by the first measure of each."""
+    found = []
     for name in PRINTED:
-        has = any(column.name == "as_run" for column in EXPERIMENTS[name].columns)
-        assert ("No column here is “as run”" in NEAR[name]) is not has
+        experiment = EXPERIMENTS[name]
+        table = judged(experiment, shipped(name).results)
+        own = table["column"].isin([column.name for column in experiment.columns if column.design])
+        here = table[own & (table["measure"] == experiment.measures[0]) & (table["table"] != ONE_RUN)]
+        found.append(here.assign(experiment=name))
+    return pd.concat(found).astype({"equal": bool, "ahead": bool})
+
+
+def test_what_is_called_certain_comes_out_to_the_digit_and_nothing_else_does(repeated):
+    exact = repeated[repeated["equal"]].groupby(["dataset", "column"]).size().to_dict()
+    whole = repeated.groupby(["dataset", "column"]).size().to_dict()
+    certain = {("four_corners", "as_run"), ("t_mixture", "as_run"), ("sinusoid", "pms_as_run")}
+    certain |= {("three_component", "pms_as_run")}
+    certain |= {(name, "dp_kmeans_as_run") for name in ("blobs", "digits", "rnaseq")}
+    assert exact == {place: whole[place] for place in certain}
+    assert "All of this is certain" in SURE["modes"]
+    assert "plausible and not certain" in SURE["clustering"]
+    assert "which of this holds for it is not known" in SURE["regression"]
+
+
+def test_the_public_code_of_regression_is_called_so_and_is_mostly_below_the_print(repeated):
+    mine = repeated[(repeated["experiment"] == "regression") & (repeated["column"] == "as_run")]
+    assert len(mine) == 32
+    assert mine["ahead"].sum() >= 30
+    assert "better than the print in nearly every cell" in NEAR["regression"]
+    app = paper(paper_part="regression")
+    head = printed_table(app).split("</thead>")[0]
+    assert "DP-PMS, public code" in head
+    assert "of May 2026, run by us" in head
+    assert "as_run" not in head
+
+
+@pytest.mark.parametrize("part", PRINTED)
+def test_a_printed_column_has_no_status_of_its_own(part):
+    head = printed_table(paper(paper_part=part)).split("</thead>")[0]
+    printed = re.findall('<th class="paper">(printed.*?)</th>', head)
+    assert set(printed) == {"printed<small>by the authors, 20 runs</small>"}
+
+
+def test_the_settings_of_the_clusters_are_those_that_ran(repeated):
+    app = paper(paper_part="clustering")
+    shown = next(table.value for table in app.table if "clip multiplier" in table.value)
+    for name in ("blobs", "digits", "mnist", "rnaseq"):
+        used = dict(DATASETS[name].as_run)
+        row = shown.loc[DATASETS[name].title]
+        assert float(row["clip multiplier"]) == used["clip_multiplier"]
+        assert float(row["DAP radius / h_DAP"]) == used["utility_steps"]
+    counted = repeated[(repeated["dataset"] == "blobs") & (repeated["column"] == "as_run")]
+    assert f"DP-GRAMS-C, as run: 0 of {len(counted)} to the digit" in all_text(app)
+
+
+def test_the_text_is_quoted_rightly():
+    """Where the text says itself what was run, the table of differences says so."""
+    for name in PRINTED:
+        assert all(len(row) == 4 for row in DIFFERS[name])
     assert any("bivariate t" in text and "independent t" in run for _, text, run, _ in DIFFERS["modes"])
+    assert any("not separately tuned or reported" in text for _, text, _, _ in DIFFERS["modes"])
 
 
 def test_the_answer_counts_the_cells_of_every_kind_of_table(filled):
@@ -160,8 +219,10 @@ def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
     assert "<span>0.738</span><small>± 0.1</small>" in rows  # 0.7375 with 0.0978
     table = judged(EXPERIMENTS["modes"], shipped("modes").results)
     here = table[(table["table"] == "modes_four_corners") & (table["measure"] == "mse")]
-    assert rows.count(' ahead"') == here["ahead"].astype(bool).sum()
-    assert rows.count(' behind"') == (~here["ahead"].astype(bool)).sum()
+    rivals = here[here["equal"].isna()]  # a repetition is no rival
+    assert rows.count(' ahead"') == rivals["ahead"].astype(bool).sum()
+    assert rows.count(' behind"') == (~rivals["ahead"].astype(bool)).sum()
+    assert len(re.findall('class=" (?:near|other)"', rows)) == len(here) - len(rivals) == 20
     assert not re.search("[▲▼]", rows)  # the printed standard errors leave out the draw, and that is said
     assert FRESH_DRAWS in all_text(app)
     assert app.code[0].value == "python -m dpgrams_core reproduce modes --runs 50"
@@ -171,7 +232,7 @@ def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
 def test_full_marks_are_clear_leads_where_these_can_be_judged(filled):
     app = paper(paper_part="regression")
     table = judged(EXPERIMENTS["regression"], shipped("regression").results)
-    here = table[(table["table"] == "regression_sinusoid") & (table["measure"] == "mse")]
+    here = table[(table["table"] == "regression_sinusoid") & (table["measure"] == "mse") & table["equal"].isna()]
     assert len(re.findall("[▲▼]", printed_table(app).split("</thead>")[1])) == here["clear"].astype(bool).sum() > 0
     totals = next(body for body in html(app) if "totals" in body and "<table" in body)
     assert totals.count("clearly: –") == 4  # of the modes, for each kind of noise

@@ -13,7 +13,7 @@ from streamlit.errors import StreamlitAPIException
 
 from dpgrams_core.exports.registry import Shown
 from dpgrams_core.figures.curve import control_title
-from dpgrams_core.figures.paper import Standing, judged, ratio_chart, standings
+from dpgrams_core.figures.paper import Repetition, Standing, column_title, judged, ratio_chart, repetitions, standings
 from dpgrams_core.figures.sensitivity import kernel_chart, sensitivity_chart
 from dpgrams_core.figures.style import Chart
 from dpgrams_core.model.errors import DataError
@@ -33,11 +33,14 @@ from pages._ui.paper.words import (
     PRINTED,
     RESTS_ON,
     SECONDS,
+    SURE,
+    WHAT_RAN,
     WORDS,
     curve_link,
     experiment_of,
     index,
     part_of,
+    settings_table,
 )
 
 
@@ -125,32 +128,25 @@ def counted() -> Known:
     }
 
 
-Equal = Mapping[str, tuple[int, int]]  # experiment: cells that are the printed ones, and all
+Again = Mapping[str, Repetition]  # experiment: its private column as run, again by us
 
 
-def repeated() -> Equal:
-    """In how many cells the private column, as run and again by us, is the printed one: mean and standard error."""
-    found = {}
-    for name in PRINTED:
-        table = judged_here(name)
-        if table is not None and len(table):
-            first = EXPERIMENTS[name].measures[0]
-            mine = table[(table["column"] == "as_run") & (table["measure"] == first) & table["printed"].notna()]
-            if len(mine):
-                found[name] = int(mine["equal"].astype(bool).sum()), len(mine)
-    return found
+def repeated() -> Again:
+    """How often the private column, as run and again by us, is the printed one."""
+    here = {name: table for name in PRINTED if (table := judged_here(name)) is not None}
+    found = [(name, item) for name, table in here.items() for item in repetitions(EXPERIMENTS[name], table)]
+    return {name: item for name, item in found if item.column.name == "as_run"}
 
 
-def answer(known: Known, equal: Equal) -> None:
+def answer(known: Known, again: Again) -> None:
     """Whether the printed numbers repeat, and how many printed cells are reached with a proof."""
     if not _counts(known, "functional"):
         layout.answer("The finished tables are not here yet, so this page cannot say; the commands below make them.")
         return
     text = ""
-    if "modes" in equal:
-        same, cells = equal["modes"]
-        text = f"Run again as the authors ran it, <b>{same} of {cells}</b> cells of the mode tables come out to the "
-        text += "digit. That computation has no guarantee. "
+    if modes := again.get("modes"):
+        text = f"Run again as the authors ran it, <b>{modes.equal} of {modes.cells}</b> cells of the mode tables come "
+        text += "out to the digit. That computation has no guarantee. "
     text += (
         f"With one, the functional release ({_status(known, 'functional')}) is at least as good as the printed value "
     )
@@ -181,10 +177,10 @@ def _status(known: Known, column: str) -> str:
     return html.escape("; ".join(f"{' and '.join(names)}: {words}" for words, names in found.items()))
 
 
-def totals(known: Known, equal: Equal) -> None:
+def totals(known: Known, again: Again) -> None:
     """The same counts for every private column, as a small table."""
     if any(known.values()):
-        st.html(totals_html(known, equal, COUNTED))
+        st.html(totals_html(known, again, COUNTED))
         margin = EXPERIMENTS["clustering"].margin
         st.caption(
             f"Printed cells where ours is at least as good; of clusters, an ARI within {margin:g} of the printed one "
@@ -231,16 +227,21 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
         told = bool(here[here["measure"] == measure]["clear"].notna().any())
         st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0, told))
     st.html(table_html(experiment, here, measure))
-    st.caption(NEAR[experiment.name])
-    _differences(experiment.name)
+    again = "; ".join(f"{column_title(item.column)}: {item.words}" for item in repetitions(experiment, here))
+    st.caption(" ".join([*([f"Run again, {again}."] if again else []), NEAR[experiment.name]]))
+    _differences(experiment)
     if (here["failures"] > 0).any():
         st.caption("Runs that failed are counted in the table and left out of the means.")
     _recompute(experiment, found, name, [picture])
 
 
-def _differences(name: str) -> None:
+def _differences(experiment: Experiment) -> None:
     with st.expander(DIFFERS_TITLE, key="paper_differs"):
-        st.table(pd.DataFrame(DIFFERS[name], columns=["", "in the text", "as run", "what follows"]).set_index(""))
+        head = ["", "in the text", WHAT_RAN[experiment.name], "what follows"]
+        st.table(pd.DataFrame(DIFFERS[experiment.name], columns=head).set_index(""))
+        st.caption(SURE[experiment.name])
+        if experiment.name == "clustering":
+            st.table(settings_table())
 
 
 def figure(experiment: Experiment, name: str, measure: str) -> None:

@@ -10,12 +10,12 @@ from typing import Any, cast
 import pandas as pd
 
 from dpgrams_core import DATASETS
-from dpgrams_core.figures.paper import Standing, column_title, statuses_of
+from dpgrams_core.figures.paper import Repetition, Standing, column_title, same_within_errors, statuses_of
 from dpgrams_core.figures.style import short
 from dpgrams_core.model.guarantee import status_colour, status_words
 from dpgrams_core.studies.paper.experiments import Column, Experiment
 from dpgrams_core.studies.paper.tables import ONE_RUN, paper_table
-from pages._ui.paper.words import COLUMN_WORDS, PRINTED_METHODS, TITLES
+from pages._ui.paper.words import AGAIN_WORDS, COLUMN_WORDS, PRINTED_METHODS, TITLES
 
 # Direction: who is ahead; full: by more than two standard errors.
 MARKS = {(True, True): "▲", (True, False): "△", (False, True): "▼", (False, False): "▽"}
@@ -27,6 +27,12 @@ MARK_WORDS = {
     (True, None): "ours is ahead; whether clearly is not judged",
     (False, None): "the printed value is ahead; whether clearly is not judged",
 }
+# Of runs that repeat the paper's own: the class of the cell and what the mark means.
+AGAIN = {
+    "=": ("equal", "equal to the printed value, mean and standard error, in every printed digit"),
+    "≈": ("near", "within two standard errors of the printed value"),
+    "≠": ("other", "more than two standard errors from the printed value"),
+}
 
 
 def key_line(margin: float, judged: bool) -> str:
@@ -37,7 +43,8 @@ def key_line(margin: float, judged: bool) -> str:
     return (
         f'<p class="keys"><span class="key ahead">{ahead} ours is at least as good</span> '
         f'<span class="key behind">{behind} the printed value is better</span> '
-        f"{room} {full}=: equal in every printed digit. Small print: ± standard error · ours over printed ×.</p>"
+        f"{room} {full}Runs again: = the printed value in every digit, ≈ within two standard errors, ≠ beyond. "
+        "Small print: ± standard error · ours over printed ×.</p>"
     )
 
 
@@ -62,22 +69,22 @@ def table_html(experiment: Experiment, table: pd.DataFrame, measure: str) -> str
     name = experiment.measure(measure).title
     return (
         f'<div class="printed-scroll"><table class="printed" aria-label="{html.escape(name)}"><thead>'
-        + _heads(groups, here, "data" if several else "n")
+        + _heads(experiment, groups, here, "data" if several else "n")
         + f"</thead><tbody>{''.join(body)}</tbody></table></div>"
     )
 
 
 def totals_html(
-    known: Mapping[str, Mapping[str, Standing]], equal: Mapping[str, tuple[int, int]], titles: Mapping[str, str]
+    known: Mapping[str, Mapping[str, Standing]], again: Mapping[str, Repetition], titles: Mapping[str, str]
 ) -> str:
     """A row for what was run, again, and one for each kind of noise; a column for each kind of table.
 
-    ``equal``: how many cells of how many are the printed ones to the digit.
+    ``again``: the private column of the paper's own runs, of each kind of table.
     """
     names = list(dict.fromkeys(column for found in known.values() for column in found))
     head = '<th class="place">ours</th>' + "".join(f"<th>{html.escape(titles[name])}</th>" for name in known)
-    again = "".join(_equal_total(equal.get(name)) for name in known)
-    body = f'<tr class="line"><td class="place"><span>{TITLES["as_run"]}</span> {_badges(["none"])}</td>{again}</tr>'
+    body = f'<tr class="line"><td class="place"><span>{TITLES["as_run"]}</span> {_badges(["none"])}</td>'
+    body += "".join(_again_total(name, again.get(name)) for name in known) + "</tr>"
     for column in names:
         statuses = {found[column].statuses for found in known.values() if column in found}
         same = next(iter(statuses)) if len(statuses) == 1 else ()
@@ -89,12 +96,12 @@ def totals_html(
     )
 
 
-def _equal_total(counts: tuple[int, int] | None) -> str:
-    return (
-        "<td>–</td>"
-        if counts is None
-        else f"<td><span>{counts[0]} of {counts[1]}</span><small>to the digit</small></td>"
-    )
+def _again_total(name: str, item: Repetition | None) -> str:
+    if item is None:
+        return "<td>–</td>"
+    more = "" if item.equal == item.cells else f"<small>≈: {item.near} of {item.cells}</small>"
+    what = f"<small>{AGAIN_WORDS[name]}</small>"
+    return f"<td><span>{item.equal} of {item.cells}</span><small>to the digit</small>{more}{what}</td>"
 
 
 def _total(item: Standing | None, *, badges: bool) -> str:
@@ -120,21 +127,20 @@ def _has_print(here: pd.DataFrame, columns: list[Column]) -> bool:
     return bool(here[here["column"].isin([column.name for column in columns])]["printed"].notna().any())
 
 
-def _heads(groups: dict[str, list[Column]], here: pd.DataFrame, first: str) -> str:
+def _heads(experiment: Experiment, groups: dict[str, list[Column]], here: pd.DataFrame, first: str) -> str:
     top = f'<th class="place" rowspan="2">{first}</th><th class="place" rowspan="2">ε</th>'
     second = ""
     name = here["table"].iloc[0]
     runs = 1 if name == ONE_RUN else paper_table(name)["runs"]
     for printed, columns in groups.items():
-        title, status = PRINTED_METHODS[printed]
         shown = _has_print(here, columns)
-        top += f'<th class="paper" colspan="{len(columns) + shown}">{html.escape(title)}</th>'
+        top += f'<th class="paper" colspan="{len(columns) + shown}">{html.escape(PRINTED_METHODS[printed])}</th>'
         if shown:
-            second += f'<th class="paper">printed {_badges([status])}<small>{_runs(runs, runs)}</small></th>'
+            second += f'<th class="paper">printed<small>by the authors, {_runs(runs, runs)}</small></th>'
         for column in columns:
             mine = here[here["column"] == column.name]["runs"]
             words = f"{html.escape(column_title(column))} {_badges(statuses_of(here, column.name))}"
-            what = COLUMN_WORDS.get(column.name, "")
+            what = AGAIN_WORDS[experiment.name] if column.name == "as_run" else COLUMN_WORDS.get(column.name, "")
             small = ", ".join([*filter(None, [what]), _runs(mine.min(), mine.max())])
             second += f"<th>{words}<small>{small}</small></th>"
     return f"<tr>{top}</tr><tr>{second}</tr>"
@@ -171,15 +177,17 @@ def _ours(row: dict[str, Any] | None, side: str) -> str:
         note = "no run succeeded" if row is not None and row["failures"] else ""
         return f'<td class="{side}">–<small>{note}</small></td>'
     failed = [f"{row['failures']} failed"] if row["failures"] else []
-    if row.get("equal"):
-        same = "equal to the printed value, mean and standard error, in every printed digit"
-        return f'<td class="{side} equal" title="{same}">= {_number(row["ours"], row["se"], *failed)}</td>'
     if row["ahead"] is None:
         return f'<td class="{side}">{_number(row["ours"], row["se"], *failed)}</td>'
-    mark = (row["ahead"], row["clear"])
-    kind = "ahead" if row["ahead"] else "behind"
     number = _number(row["ours"], row["se"], f"{short(row['ratio'])} ×", *failed)
-    return f'<td class="{side} {kind}" title="{MARK_WORDS[mark]}">{MARKS[mark[0], bool(mark[1])]} {number}</td>'
+    if row["equal"] is not None:  # a repetition is no rival: it is the same number or it is not
+        mark = "=" if row["equal"] else "≈" if same_within_errors(row) else "≠"
+        if mark == "=":
+            number = _number(row["ours"], row["se"], *failed)
+        return f'<td class="{side} {AGAIN[mark][0]}" title="{AGAIN[mark][1]}">{mark} {number}</td>'
+    lead = (row["ahead"], row["clear"])
+    kind = "ahead" if row["ahead"] else "behind"
+    return f'<td class="{side} {kind}" title="{MARK_WORDS[lead]}">{MARKS[lead[0], bool(lead[1])]} {number}</td>'
 
 
 def _place(text: str) -> str:
