@@ -38,7 +38,7 @@ def known_curves(text: str) -> str:
     """A parser of the URL for names of curves."""
     names = {name for name in text.split(",") if name}
     if not names <= set(SHOWN):
-        raise ValueError(text)
+        raise ValueError(f"it must be some of {', '.join(SHOWN)}")
     return ",".join(name for name in SHOWN if name in names)
 
 
@@ -171,7 +171,8 @@ with left:
         charts.chart(ridges, "ridges", "What is released: a private surface")
     else:
         ascent = cache.picture(run, pictures.ascent_chart, data, release)
-        charts.chart(ascent, "ascent", "How it climbs: private anchors and noisy steps in y")
+        starts = "private anchors" if release.events else "records"
+        charts.chart(ascent, "ascent", f"How it climbs: {starts} and noisy steps in y")
 with right:
     slices, place = cache.slices(run), st.session_state["reg_x"]
     charts.chart(cache.picture((run, place), pictures.slice_chart, data, release, slices, place), "slice")

@@ -202,6 +202,8 @@ def scores_table(entries: Sequence[Entry]) -> pd.DataFrame:
 def who_wins(table: pd.DataFrame) -> str:
     """Which private method has the higher ARI, in a sentence; reads a table of scores with the guarantee of each."""
     private = table[table["guarantee"] != "none"].sort_values("ARI", ascending=False, kind="stable")
+    if len(private) == 1:
+        return f"Only {private['method'].iloc[0]} claims a guarantee, and that is {private['guarantee'].iloc[0]}."
     best, second = private.iloc[0], private.iloc[1]
     gap = float(best["ARI"] - second["ARI"])
     if gap < LEVEL:

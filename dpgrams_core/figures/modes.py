@@ -78,7 +78,7 @@ def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
 
 
 def anchors_chart(data: Dataset, release: Release) -> Chart:
-    """(b) DAP candidates coloured by utility, with the anchors that were drawn."""
+    """(b) DAP candidates coloured by utility, with the anchors that were drawn; as run, these have no guarantee."""
     refuse_private(data)
     candidates, utilities, anchors = release.diagnostics.candidates, release.diagnostics.utilities, release.anchors
     assert candidates is not None
@@ -104,14 +104,17 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
     mark = {"symbol": "circle-open", "size": 15, "color": PRIVATE, "line": {"width": 3}}
     numbers = named([str(i + 1) for i in range(len(anchors))], {"color": PRIVATE, "size": 13})
     hover = "anchor %{text}: (%{x:.2f}, %{y:.2f})"
-    figure = go.Figure([drawn, points(anchors.T, "drawn anchors (private)", mark, hover, **numbers)])
+    priced = release.events  # none where no accountant can price it
+    title = "drawn anchors (private)" if priced else "drawn anchors (no guarantee)"
+    figure = go.Figure([drawn, points(anchors.T, title, mark, hover, **numbers)])
     index = [int(((candidates - anchor) ** 2).sum(axis=1).argmin()) for anchor in anchors]
     table = _table("anchor", anchors, **{"records nearby (not private)": counts[index]})
-    each = release.events[0].epsilon_each
+    each = priced[0].epsilon_each if priced else release.spec.init_fraction * release.spec.epsilon / len(anchors)
     spread = np.exp(min(each * (counts.max() - np.median(counts)) / 2, 700))
     times = f"{short(float(spread))} times" if spread < 1e6 else "over a million times"
     sentence = (
-        f"{len(anchors)} anchors drawn from {len(candidates):,} public candidates with ε = {short(each)} each: the "
+        f"{len(anchors)} anchors drawn from {len(candidates):,} {'public ' if priced else ''}candidates with "
+        f"ε = {short(each)} each: the "
         f"best candidate is {times} as likely in a draw as the middle one."
     )
     return Chart(plain_layout(figure, 420, **_square_axes(data.box)), sentence, table)

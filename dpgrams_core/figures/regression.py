@@ -380,16 +380,20 @@ def _places(modes: Array) -> str:
 
 
 def ascent_chart(data: Dataset, release: Release) -> Chart:
-    """The anchors of DP-PMS and their noisy steps in y, which play; the predictor never moves."""
+    """The anchors of DP-PMS and their noisy steps in y, which play; the predictor never moves.
+
+    As run the anchors are records, and no accountant can price their draw.
+    """
     law = known_truth(data)
     path, anchors = release.trajectories, release.anchors
     assert path is not None
     assert anchors is not None
     mark = {"symbol": "line-ew", "size": 11, "line": {"width": 3, "color": PRIVATE}}
+    drawn = "anchors drawn (private)" if release.events else "anchors, which are records (not private)"
     figure = go.Figure(
         [
             _true_line(data, width=4),
-            points(anchors.T, "anchors drawn (private)", mark, "anchor: x %{x:.2f}, y %{y:.2f}"),
+            points(anchors.T, drawn, mark, "anchor: x %{x:.2f}, y %{y:.2f}"),
             trails(path),
             walkers(path, -1),
             _private_marks("private curve", "private curve", release, opened=False),
@@ -409,10 +413,13 @@ def ascent_chart(data: Dataset, release: Release) -> Chart:
             "distance to the nearest branch": nearest,
         }
     )
-    draw, radius = release.events[0], default_branch_radius(law, data.box)
+    radius = default_branch_radius(law, data.box)
+    what = "each a record as it is"
+    if release.events:
+        what = f"each at a public x with its y drawn with ε = {short(release.events[0].epsilon_each)}"
     sentence = (
-        f"{len(end)} anchors, each at a public x with its y drawn with ε = {short(draw.epsilon_each)}, then "
-        f"{len(path) - 1} noisy steps in y; x never moves. {int((nearest <= radius).sum())} of the {len(end)} ends lie "
-        f"within {short(radius)} of a true branch{_outside(path[-1], data.box, 'ends')}."
+        f"{len(end)} anchors, {what}, then {len(path) - 1} noisy steps in y; x never moves. "
+        f"{int((nearest <= radius).sum())} of the {len(end)} ends lie within {short(radius)} of a true branch"
+        f"{_outside(path[-1], data.box, 'ends')}."
     )
     return Chart(figure, sentence, table)

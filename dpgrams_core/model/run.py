@@ -97,7 +97,7 @@ class DatasetInfo:
         if name == "":
             return None
         known = {item.name: item for item in self.designs}
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             allowed = f"it must be {' or '.join(map(repr, known))} for {self.name}, or left out"
             raise SpecError("design", name, allowed if known else f"{self.name} has only the usual one; leave it out")
         return known[name]

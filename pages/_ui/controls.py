@@ -205,7 +205,10 @@ class Group:
             noise = self.number("Seed of the noise", "seed", 0, int, "Same seed, same noise.", 1)
             data = self.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
             self.seeds = {"seed": noise, "data_seed": data}
-            if self.designs:
+            if not self.designs:  # a link may ask for one all the same, and is told
+                state.start("design", USUAL, state.one_of_these([USUAL]))
+                self.seeds["design"] = ""
+            else:
                 told = "; ".join(f"{name}: {words}" for name, words in self.designs.items())
                 words = f"How the records are drawn. Those of the paper’s tables, {told}."
                 picked = self.choice("Design of the data", "design", [USUAL, *self.designs], words, str)

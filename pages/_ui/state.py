@@ -6,6 +6,8 @@ default; each is checked against its control before it is used.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +20,7 @@ OPENED = "_opened_link"  # the values of a settings file, until the controls of 
 def start(key: str, default: Any, parse: Callable[[str], Any]) -> None:
     """Give a control its first value in this session: from the URL if that is valid, else the default.
 
-    ``parse`` returns the value or raises ValueError.
+    ``parse`` returns the value or raises ValueError with what is allowed.
     """
     st.session_state.setdefault("_url_defaults", {})[key] = default
     opened = None if key == PRESENTER else st.session_state.get(OPENED)
@@ -28,9 +30,14 @@ def start(key: str, default: Any, parse: Callable[[str], Any]) -> None:
     if key in given:
         try:
             value = parse(given[key])
-        except (ValueError, OverflowError):
-            st.session_state.setdefault("_url_refused", []).append(key)
+        except (ValueError, OverflowError) as error:
+            st.session_state.setdefault("_url_refused", {})[key] = f"{key} = {_plain(given[key])}: {error}."
     st.session_state[key] = value
+
+
+def _plain(text: str) -> str:
+    """A value of a link as it may be shown: the link may come from anybody, so only a short plain word or number."""
+    return text if re.fullmatch(r"[\w .+-]{1,20}", text, re.ASCII) else "what it says"
 
 
 def one_of_these(values: tuple[Any, ...] | list[Any]) -> Callable[[str], Any]:
@@ -39,7 +46,10 @@ def one_of_these(values: tuple[Any, ...] | list[Any]) -> Callable[[str], Any]:
 
     def parse(text: str) -> Any:
         if text not in known:
-            raise ValueError(text)
+            words = [name or "nothing" for name in known]
+            raise ValueError(
+                f"it must be one of {', '.join(words if len(words) < 9 else [*words[:3], '…', words[-1]])}"
+            )
         return known[text]
 
     return parse
@@ -51,9 +61,13 @@ def number_within(kind: type, low: float, high: float, empty: bool = True) -> Ca
     def parse(text: str) -> Any:
         if text == "" and empty:
             return None
-        value = kind(text)
+        try:
+            value = kind(text)
+        except (ValueError, OverflowError):
+            value = math.nan
         if not low <= value <= high:
-            raise ValueError(text)
+            what = "whole number" if kind is int else "number"
+            raise ValueError(f"it must be a {what} between {low:,.0f} and {high:,.0f}")
         return value
 
     return parse
@@ -87,6 +101,7 @@ def write_url(keys: list[str], leave_others: bool = False) -> None:
 
 
 def tell_refused() -> None:
-    """Say, once, which names in the URL had values that could not be used."""
-    if refused := st.session_state.pop("_url_refused", []):
-        st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead.")
+    """Say, once, which names in the URL had values that could not be used, and what is allowed."""
+    if refused := st.session_state.pop("_url_refused", {}):
+        why = " ".join(refused.values())
+        st.info(f"The link's values for {', '.join(refused)} cannot be used; the defaults stand instead. {why}")

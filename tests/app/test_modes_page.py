@@ -15,6 +15,7 @@ from tests.shown import (
     answer,
     answer_html,
     assert_controls_explain_themselves,
+    html,
     metrics,
     new_page,
     opened,
@@ -281,3 +282,39 @@ def test_beside_the_functional_release_the_ascent_has_its_defaults():
     second = beside(wanted("functional", bandwidth_scale=2.0), "tight")
     assert second.settings == {"epsilon": 0.5, "delta": 1e-5, "n_modes": 4, "calibration": "tight"}
     assert beside(wanted("functional"), NOTHING) is None
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "sentence"),
+    [
+        ("modes", {"design": "as printed"}, "design = as printed: it must be one of usual, as run."),
+        ("clusters", {"clu_dataset": "iris", "design": "as run"}, "design = as run: it must be one of usual."),
+        ("modes", {"calibration": "tight", "share": "0"}, "share = 0: it must be one of "),
+        (
+            "regression",
+            {"reg_method": "dp_pms", "calibration": "as_run", "reg_share": "100"},
+            "reg_share = 100: it must",
+        ),
+        ("modes", {"calibration": "as_run", "n": "700", "starts": "900"}, "n_starts = 900 is not allowed: it must be"),
+        ("modes", {"calibration": "tight", "n": "700", "starts": "226"}, "and the number of candidates, 225"),
+        ("my_data", {"own_way": "as_run"}, "own_way = as_run: it must be one of "),
+    ],
+)
+def test_what_the_papers_runs_cannot_have_is_told_to_a_link(page, query, sentence):
+    off = {} if page == "my_data" else {"curve": "off", "runs": "off"}
+    assert sentence in all_text(opened(new_page(page, **query, **off)))
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "words"),
+    [
+        ("modes", {"method": "dp_grams", "n": "700"}, "candidates with ε = "),
+        ("regression", {"reg_method": "dp_pms", "reg_n": "500"}, "anchors, each a record as it is, then "),
+        ("clusters", {"clu_method": "dp_grams_c"}, "Only DP-k-means claims a guarantee, and that is nominal"),
+    ],
+)
+def test_the_papers_runs_are_shown_and_never_called_private(page, query, words):
+    app = opened(new_page(page, **query, calibration="as_run", curve="off", runs="off"))
+    assert words in all_text(app) + answer(app)
+    assert "private anchors" not in all_text(app)
+    assert "no guarantee" in all_text(app) + " ".join(html(app))

@@ -190,7 +190,10 @@ def test_a_mangled_link_is_told_at_once():
     page.query_params["own_delta"] = "1e-6, please"
     checked(page)
     notes = [item.value for item in page.info]
-    assert notes == ["The link's values for own_epsilon, own_delta cannot be used; the defaults stand instead."]
+    (note,) = notes
+    assert note.startswith("The link's values for own_epsilon, own_delta cannot be used; the defaults stand instead. ")
+    assert "own_epsilon = abc: it must be one of 0.01, " in note
+    assert "please" not in note  # only a plain word or number of a link is shown again
     assert (page.session_state["own_epsilon"], page.session_state["own_delta"]) == (0.5, 1e-6)
     assert [item.value for item in checked(page).info] == []
 

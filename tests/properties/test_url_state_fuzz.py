@@ -101,7 +101,7 @@ def started(monkeypatch, key, default, parse, text):
     fake = SimpleNamespace(session_state={}, query_params={key: text})
     monkeypatch.setattr(state, "st", fake)
     state.start(key, default, parse)
-    return fake.session_state[key], fake.session_state.pop("_url_refused", [])
+    return fake.session_state[key], list(fake.session_state.pop("_url_refused", {}))
 
 
 def test_thousands_of_mangled_values_give_the_default_and_a_note_or_a_value_that_writes_itself_back(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from dpgrams_core.methods.as_run import refuse_as_run
 from dpgrams_core.methods.ascent import AscentPlan, ascent_epsilon, ascent_noise, default_batch, start_draws
 from dpgrams_core.methods.dp_grams.spec import CLIP_MULTIPLIER, DPGramsSpec
+from dpgrams_core.methods.dp_grams.starts import grid_size
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.results import Dataset
 from dpgrams_core.model.settings import MAX_STARTS
@@ -115,7 +116,14 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
     h = bandwidth.value
     kernel = get_kernel(spec.kernel)
     n_steps = default_rounds(n, spec.calibration) if spec.n_steps is None else spec.n_steps
+    spacing = default_spacing(spec.calibration) * side if spec.init_bandwidth is None else spec.init_bandwidth
     n_starts = default_starts(n, spec.n_modes, spec.calibration) if spec.n_starts is None else spec.n_starts
+    if tight:  # starts at one place see the same noisy sums, so a second one is a draw paid for nothing
+        places = grid_size(data.box, spacing) if spec.candidates is None else len(spec.candidates)
+        if spec.n_starts is not None and n_starts > places > 0:
+            allowed = f"it must be between 1 and the number of candidates, {places:,.0f}, in the tight calibration"
+            raise SpecError("n_starts", n_starts, allowed)
+        n_starts = int(min(n_starts, max(1, places)))
     if spec.calibration != "experiments":
         check_kernel(spec.calibration, kernel)
     start = start_draws(spec, fraction, n_starts, 1 / n)
@@ -146,7 +154,7 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
         n_steps=n_steps,
         step_size=h**2 if spec.step_size is None else spec.step_size,
         n_starts=n_starts,
-        init_bandwidth=default_spacing(spec.calibration) * side if spec.init_bandwidth is None else spec.init_bandwidth,
+        init_bandwidth=spacing,
         suppression_radius=(TIGHT.suppression if tight else SUPPRESSION_OF_BOX) * side
         if spec.suppression_radius is None
         else spec.suppression_radius,

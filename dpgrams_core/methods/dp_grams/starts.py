@@ -24,8 +24,7 @@ def public_grid(box: Array, spacing: float) -> Array:
     >>> public_grid(np.array([[-1.0, 1.0]]), 0.5).ravel().tolist()
     [-1.0, -0.5, 0.0, 0.5, 1.0]
     """
-    first, last = _grid_range(box, spacing)
-    size = _grid_size(first, last)
+    size = grid_size(box, spacing)
     if size == 0:
         narrowest = float((box[:, 1] - box[:, 0]).min())
         raise SpecError("init_bandwidth", spacing, f"the grid misses the box; it must be at most {narrowest:.10g}")
@@ -37,7 +36,7 @@ def public_grid(box: Array, spacing: float) -> Array:
             spacing,
             f"the grid would have {size:,.0f} points and may have {MAX_CANDIDATES:,}; {advice}",
         )
-    axes = [spacing * np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]
+    axes = [spacing * np.arange(a, b + 1) for a, b in zip(*_grid_range(box, spacing), strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(box))
 
 
@@ -48,8 +47,9 @@ def _grid_range(box: Array, spacing: float) -> tuple[Array, Array]:
         return np.ceil(box[:, 0] / spacing - 1e-9), np.floor(box[:, 1] / spacing + 1e-9)
 
 
-def _grid_size(first: Array, last: Array) -> float:
-    """Number of grid points; a float, since it may be beyond any whole number."""
+def grid_size(box: Array, spacing: float) -> float:
+    """Number of points of ``public_grid``; a float, since it may be beyond any whole number."""
+    first, last = _grid_range(box, spacing)
     return math.prod(max(0.0, float(count)) for count in last - first + 1)
 
 
@@ -59,7 +59,7 @@ def _spacing_that_fits(box: Array, spacing: float) -> float | None:
     wider = max(spacing, longest / MAX_CANDIDATES / 2)
     while wider <= longest:
         wider = float(f"{1.02 * wider:.3g}")
-        if 0 < _grid_size(*_grid_range(box, wider)) <= MAX_CANDIDATES:
+        if 0 < grid_size(box, wider) <= MAX_CANDIDATES:
             return wider
     return None
 

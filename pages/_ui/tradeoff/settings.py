@@ -292,7 +292,7 @@ def line(label: str, key: str, help_text: str = "Numbers with blanks between the
 def short_text(words: str) -> str:
     """A parser of the URL for a line of text."""
     if len(words) > LONGEST_TEXT:
-        raise ValueError(words)
+        raise ValueError(f"it must have at most {LONGEST_TEXT} characters")
     return words
 
 

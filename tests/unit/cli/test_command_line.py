@@ -172,3 +172,40 @@ def test_every_setting_of_every_method_is_a_flag_with_its_words(capsys):
             assert (f"--{name.replace('_', '-')} " in shown) == (name != "candidates"), name
     words = " ".join(settings_of(METHODS["dp_grams"].spec)["delta"].words.split())
     assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["four_corners", "dp_grams", "--design", "as printed"],
+            "design = 'as printed' is not allowed: it must be 'as",
+        ),
+        (["iris", "dp_grams_c", "--design", "as run"], "design = 'as run' is not allowed: iris has only the usual one"),
+        (
+            ["four_corners", "dp_grams", "--calibration", "as_run", "--init-fraction", "1"],
+            "init_fraction = 1 is not allowed: it must lie strictly between 0 and 1",
+        ),
+        (
+            ["four_corners", "dp_grams", "--calibration", "as_run", "--n", "700", "--n-starts", "900"],
+            "n_starts = 900 is not allowed: it must be between 1 and the number of candidates, ",
+        ),
+        (
+            ["four_corners", "dp_grams", "--calibration", "tight", "--n-starts", "226"],
+            "n_starts = 226 is not allowed: it must be between 1 and the number of candidates, 225, in the tight",
+        ),
+    ],
+)
+def test_what_the_papers_runs_cannot_have_is_refused_with_field_value_and_range(words, sentence, capsys):
+    assert main(["run", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {sentence}")
+
+
+def test_the_papers_runs_are_refused_on_a_private_file(tmp_path, capsys):
+    file, ledger = tmp_path / "mine.csv", tmp_path / "ledger"
+    file.write_text("a,b\n" + "".join(f"{0.01 * k},{1 - 0.01 * k}\n" for k in range(100)))
+    words = ["--columns", "a,b", "--box", "a=0:1", "--box", "b=0:1", "--method", "dp_grams", "--ledger", str(ledger)]
+    assert main(["release", str(file), *words, "--calibration", "as_run", "--accept-unproven"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: calibration = 'as_run' is not allowed: ")
+    assert "for private data choose one of experiments, theorem, tight" in err

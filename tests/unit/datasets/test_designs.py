@@ -35,6 +35,8 @@ def test_which_data_sets_have_it():
         ("four_corners", "as printed", ("as printed", "'as run'", "four_corners")),
         ("iris", AS_RUN, (AS_RUN, "iris has only the usual one; leave it out.")),
         ("blobs", "As run", ("As run", "'as run'")),
+        ("blobs", 1, ("design = 1", "'as run'")),
+        ("blobs", ["as run"], ("design = ['as run']", "'as run' for blobs, or left out")),
     ],
 )
 def test_one_that_a_data_set_does_not_have_is_refused_everywhere(name, design, words):

@@ -207,6 +207,19 @@ class TestBadInput:
         refused(lambda: run("dp_grams", data, seed=0, candidates=few, n_starts=3, **AS_RUN), *words)
         assert len(run("dp_grams", data, seed=0, candidates=few, n_starts=2, **AS_RUN).anchors) == 2
 
+    def test_more_starts_than_candidates_in_the_other_calibrations(self):
+        """The printed algorithm opens its grid again; where starts at one place share their noise, none is drawn."""
+        data, few = load_dataset("four_corners", n=200, seed=0), [(0.0, 0.0), (1.0, 1.0)]
+        for printed in ("experiments", "theorem"):
+            release = run("dp_grams", data, seed=0, calibration=printed, candidates=few, n_starts=3)
+            assert len(release.anchors) == 3
+        tight: dict = {"seed": 0, "calibration": "tight"}
+        words = ("n_starts = 3", "between 1 and the number of candidates, 2, in the tight calibration")
+        refused(lambda: run("dp_grams", data, candidates=few, n_starts=3, **tight), *words)
+        refused(lambda: run("dp_grams", data, n_starts=226, **tight), "n_starts = 226", "candidates, 225")
+        left_out = run("dp_grams", data, candidates=few, **tight)
+        assert left_out.spec.n_starts == len(left_out.anchors) == 2  # so that the spec that ran can run again
+
     def test_more_starts_than_records(self):
         data = load_dataset("sinusoid", n=50, seed=0, design="as run")
         refused(

@@ -202,7 +202,7 @@ class TestRun:
 
     @pytest.mark.usefixtures("nothing_drawn")
     def test_more_starts_than_a_round_can_take_are_refused(self, corners, refused):
-        options = {"calibration": "tight", "n_starts": 900}
+        options = {"calibration": "tight", "n_starts": 900, "init_bandwidth": 0.2}
         refused(lambda: run("dp_grams", corners, seed=0, **options), "n_starts", 900, "at most 500")
 
     @pytest.mark.usefixtures("nothing_drawn")
@@ -217,7 +217,7 @@ class TestRun:
         assert release.guarantee.epsilon <= options.get("epsilon", 1.0) * (1 + 1e-9)
 
     def test_starts_that_coincide_stay_together(self, corners):
-        release = run("dp_grams", corners, seed=0, calibration="tight", candidates=[(3.0, 3.0)], n_starts=5)
+        release = run("dp_grams", corners, seed=0, calibration="tight", candidates=[(3.0, 3.0)] * 5, n_starts=5)
         np.testing.assert_allclose(release.trajectories, release.trajectories[:, :1].repeat(5, axis=1), atol=1e-4)
 
 
