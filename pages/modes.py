@@ -89,8 +89,8 @@ def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
         charts.chart(cache.picture(run, released_chart, data, release), f"released{mark}", title)
     if release.surface is None and release.anchors is not None:
-        what = "private anchors" if release.events else "anchors, without a guarantee"  # as run, nobody can price them
-        title = f"{whose}: where it starts ({what})" if whose else f"Where it starts: {what}"
+        what = "private" if release.events else "unpriced"  # as run, no accountant can price them
+        title = f"{whose}: where it starts ({what})" if whose else f"Where it starts: {what} anchors"
         charts.chart(cache.picture(run, anchors_chart, data, release), f"anchors{mark}", title)
 
 
