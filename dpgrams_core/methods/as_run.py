@@ -1,10 +1,12 @@
 """What the calibration ``as_run`` of DP-GRAMS, DP-GRAMS-C and DP-PMS shares: its noise, its price, its words.
 
-``as_run`` is the computation behind the paper's printed tables, written anew from a description of it.  Both tables of
-modes come out of it to every printed digit, mean and standard error, with the authors' seeds.  What made them is one
-step from the authors' public code of May 2026: with the half-width of the lattice that the appendix on RNA-Seq names
-(R90), and other settings for each data set.  It follows the printed algorithm: DAP on a lattice, one shared minibatch a
-round, noise that is correlated by the current iterates.  It differs from the text in these places:
+``as_run`` repeats the paper's runs, written anew from a description of them.  Both tables of modes come out of it to
+every printed digit, mean and standard error, with the authors' seeds.  For clusters it is the same mechanism with
+settings that are plausible and not known; DP-PMS is the authors' public code, which did not make the printed column
+(dp_pms/as_run.py).  What made the tables of modes is one step from the authors' public code of May 2026: with the
+half-width of the lattice that the appendix on RNA-Seq names (R90), and other settings for each data set.  It follows
+the printed algorithm: DAP on a lattice, one shared minibatch a round, noise that is correlated by the current iterates.
+It differs from the text in these places:
 
 ================  ==================================================  ===========================================
                   printed                                             as run
@@ -128,7 +130,8 @@ def checked_rounds(rounds: Rounds) -> Rounds:
 ATTACKED = (
     "An attack on the authors' public code (n = 1,000) that sees whole trajectories found an ε of at least 4.3 at "
     "nominal 0.1, 3.1 at nominal 1 and, in an exact simulation with more trials, 5.0 at nominal 5. From the final "
-    "modes alone it found 0.65 at nominal 0.1, and caught nothing at nominal 1 and 5, which proves nothing."
+    "modes alone the simulation found 0.65 at nominal 0.1, and nothing was caught at nominal 1 and 5, which proves "
+    "nothing."
 )
 NOT_ATTACKED = "No attack on this method was played; the one on DP-GRAMS as run, with the same noise, caught it."
 

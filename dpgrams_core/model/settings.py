@@ -28,7 +28,7 @@ CALIBRATIONS = {
     "tight": Calibration("proven", "Noisy kernel sums at every step. Its claim has a proof."),
     "theorem": Calibration("as published", "The noise of the paper's theorem. Its proof has a gap."),
     "experiments": Calibration("nominal", "The noise that the paper's text describes. Its ε is a name, not a proof."),
-    "as_run": Calibration("none", "What made the paper's printed tables, again. No guarantee; public data only."),
+    "as_run": Calibration("none", "The paper's own runs, again. No guarantee; public data only."),
 }
 SMALLEST_DELTA = 1e-100  # below about 1e-300 the noise formula divides by zero
 MAX_STARTS = 1_000

@@ -288,8 +288,8 @@ AGREEMENT = {
         "to every digit."
     ),
     "clusters": (
-        "It is the mechanism behind the printed tables of clusters; the settings of some are not known, and there it "
-        "agrees with them within noise or less well."
+        "It is the mechanism of the authors' public code with plausible settings: those of the printed tables of "
+        "clusters are not known, and these agree with it within noise or less well, in no cell to the digit."
     ),
 }
 
