@@ -45,7 +45,8 @@ class DPKMeansSpec(Spec):
 
     ``n_clusters``: ``None`` means as many as the data set has classes.  ``bounds`` is "box", the public box of the
     data, or "records": as the paper's tables were run, without any bounds given, so that the library reads them off
-    the records (and warns of that).  The library then has the seed of the run itself, and the printed column comes out.
+    the records (and warns of that).  The library then has the seed of the run itself, and the printed columns come out
+    (of MNIST, whose seeds are not known, nearly).
     """
 
     epsilon: float = settings.epsilon(

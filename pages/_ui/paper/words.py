@@ -230,7 +230,10 @@ NEAR = {
     ),
 }
 EVIDENCE = "See the evidence on the Guarantee page"
-SECONDS = "Seconds were taken on different machines; their ratio compares those as well."
+SECONDS = (
+    "Seconds were taken on different machines, those of the clusters as run on a busy one; their ratio compares that, "
+    "too."
+)
 ONE_DRAW = "All runs are on one draw of the data, as in the paper; only the noise changes."
 OTHER_DRAW = (
     "The columns “as run” have the paper’s records. Our others have another draw, and no standard error here holds "
