@@ -35,7 +35,7 @@ def test_a_printed_cell_comes_out_to_the_digit(experiment, column, dataset, n, e
     ("column", "dataset", "n", "epsilon", "found"),
     [
         ("dp_kmeans_as_run", "blobs", 700, 5.0, (0.722, 0.693, 0.126)),  # as printed
-        ("dp_kmeans_as_run", "digits", 1797, 0.25, (0.036, 0.134, 253.960)),
+        ("dp_kmeans_as_run", "digits", 1797, 0.25, (0.036, 0.134, 253.956)),
         ("as_run", "blobs", 700, 5.0, (0.756, 0.711, 0.046)),  # as the authors' function gives it with these settings
         ("as_run", "blobs", 1000, 1.0, (0.732, 0.703, 0.057)),
     ],
