@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
+from threadpoolctl import ThreadpoolController
 
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.numerics.merging import limited_step
@@ -75,23 +77,22 @@ LETTERS = "xyz"
 
 
 class _Map:
-    """What the sampler needs of a released surface: <c, phi(node, spread)> on a grid, for a few spreads."""
+    """<c, phi(node, spread)> of a released surface on a grid over its box, for a few spreads."""
 
-    def __init__(self, surface: ReleasedSurface, reference_spread: float) -> None:
+    def __init__(self, surface: ReleasedSurface, spacing: float, spreads: Array) -> None:
         self.h, self.dimension = surface.bandwidth, surface.dimension
-        self.axes = [np.linspace(a, b, int(np.ceil((b - a) / (SPACING * self.h))) + 1) for a, b in surface.box]
-        self.spreads = reference_spread * np.array(WEAK_SPREADS)
-        widths = np.hypot(self.h, self.spreads)
-        self.heights = np.stack([surface.grid(self.axes, float(width)) for width in widths])
-        self.spacing = max(axis[1] - axis[0] for axis in self.axes)
+        self.axes = [np.linspace(a, b, int(np.ceil((b - a) / (spacing * self.h))) + 1) for a, b in surface.box]
+        self.spreads, self.widths = spreads, np.hypot(self.h, spreads)
+        self.heights = np.stack([surface.grid(self.axes, float(width)) for width in self.widths])
 
     def of_bumps(self, centres: Array, spreads: Array, records: Array) -> Array:
         """sum_j A_j <phi_j, phi(node, spread)> for (c, k) bumps in c chains, shape (c, spreads, *nodes)."""
         q = self.h**2 + self.spreads[None, :, None] ** 2 + spreads[:, None, :] ** 2
-        parts = [
-            np.exp(-0.5 * (axis - centres[:, None, :, j, None]) ** 2 / q[..., None]) for j, axis in enumerate(self.axes)
-        ]
-        parts[0] = parts[0] * (records[:, None, :] * (self.h**2 / q) ** (self.dimension / 2))[..., None]
+        scaled = -0.5 / q[..., None]
+        parts = [np.exp((axis - centres[:, None, :, j, None]) ** 2 * scaled) for j, axis in enumerate(self.axes)]
+        parts[0] *= (records[:, None, :] * (self.h**2 / q) ** (self.dimension / 2))[..., None]
+        if self.dimension == 2:
+            return parts[0].swapaxes(-1, -2) @ parts[1]
         nodes = LETTERS[: self.dimension]
         inputs = ",".join(f"cso{letter}" for letter in nodes)
         return np.einsum(f"{inputs}->cs{nodes}", *parts, optimize=self.dimension == 3)
@@ -120,7 +121,7 @@ def expected_places(
     finds every place taken stays where it is.  The sampler's seed is fixed: the same release gives the same places.
     """
     rng = np.random.default_rng(0)
-    grid = _Map(surface, reference_spread)
+    grid = _Map(surface, SPACING, reference_spread * np.array(WEAK_SPREADS))
     share, apart = surface.n / len(bumps.centres), APART * surface.bandwidth
     variance, precision = surface.noise_scale**2, 1 / (RECORDS_PRIOR * share) ** 2
     strong = np.setdiff1d(np.arange(len(bumps.centres)), weak)
@@ -130,31 +131,41 @@ def expected_places(
         return [np.repeat(table[numbers][None], CHAINS, axis=0) for table in tables]
 
     held = chains(strong)
-    fixed = grid.heights[None] - grid.of_bumps(*held)
-    blocked = grid.too_near(held[0], apart)
     g = ((surface.bandwidth**2 / (surface.bandwidth**2 + 2 * grid.spreads**2)) ** (surface.dimension / 2)) / variance
     nodes = (1,) * surface.dimension
     information = g.reshape(1, -1, *nodes) + precision
     prior = -0.5 * np.log(information / precision)
     prior = prior - 0.5 * (np.log(WEAK_SPREADS) / SPREAD_PRIOR).reshape(1, -1, *nodes) ** 2
     at, wide, mass = chains(weak)
+
+    def added(j: int) -> Array:
+        """What weak bump j adds to the pull of the others, (c, spreads, *nodes)."""
+        return grid.of_bumps(at[:, [j]], wide[:, [j]], mass[:, [j]]) / variance
+
+    free_pull = (grid.heights[None] - grid.of_bumps(*held)) / variance + share * precision
+    blocked = grid.too_near(held[0], apart)
+    bumps_pull = np.stack([added(j) for j in range(len(weak))])
+    near = np.stack([grid.too_near(at[:, [j]], apart) for j in range(len(weak))])
     samples = []
     for sweep in range(SWEEPS):
         for j in rng.permutation(len(weak)):
             checkpoint()
             rest = np.delete(np.arange(len(weak)), j)
-            pull = (fixed - grid.of_bumps(at[:, rest], wide[:, rest], mass[:, rest])) / variance + share * precision
-            log_weight = 0.5 * pull**2 / information + prior
-            near = blocked | grid.too_near(at[:, rest], apart)
-            log_weight = np.where(near[:, None], -np.inf, log_weight).reshape(CHAINS, -1)
+            pull = free_pull - bumps_pull[rest].sum(axis=0)
+            log_weight = pull * pull
+            log_weight *= 0.5 / information
+            log_weight += prior
+            taken = blocked | near[rest].any(axis=0)
+            log_weight = np.where(taken[:, None], -np.inf, log_weight).reshape(CHAINS, -1)
             uniform, normal = rng.random(CHAINS), rng.standard_normal(CHAINS)
-            free = np.flatnonzero(np.isfinite(log_weight).any(axis=1))  # chains in which the others leave it a place
+            free = np.flatnonzero(~taken.reshape(CHAINS, -1).all(axis=1))  # where the others leave it a place
             chosen = _draw(log_weight[free], uniform[free])
             number, at[free, j] = grid.place(chosen)
             wide[free, j] = grid.spreads[number]
             certain = information[0, number].reshape(len(free))
             drawn = pull.reshape(CHAINS, -1)[free, chosen] / certain + normal[free] / np.sqrt(certain)
             mass[free, j] = np.clip(drawn, 0.02 * share, 5 * share)
+            bumps_pull[j], near[j] = added(j), grid.too_near(at[:, [j]], apart)
         if sweep >= BURN_IN:
             samples.append(at.copy())
     matched = _matched(np.concatenate(samples), bumps.centres[weak])
@@ -187,6 +198,8 @@ def _matched(samples: Array, start: Array) -> Array:
 SPREADS = (0.0, 0.5, 1.0, 1.5)  # tried in the search, in units of the reference spread
 SPREAD_PRIOR = 0.5  # log-standard deviations of the weak priors on spread and on records per bump
 RECORDS_PRIOR = 0.5
+PRIORS = np.array([SPREAD_PRIOR, RECORDS_PRIOR])
+FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-7}
 FALSE_ALARM = 0.05
 WEAK = 5.0  # below this many standard deviations of the noise the best fit may sit on a peak of the noise
 LOOSE = 0.25  # of the bandwidth: a posterior narrower than this is as well described by its best fit
@@ -256,21 +269,15 @@ def fitted_records(surface: Released, centres: Array, spreads: Array, share: flo
     return np.clip(masses, 0.05 * share, 5 * share)
 
 
-class _Search:
-    """Maps of <c, phi> / (sigma |phi|) on a grid over the box, one per spread."""
+class _Search(_Map):
+    """The same in units of the noise, to find where what is left stands highest."""
 
     def __init__(self, surface: ReleasedSurface, reference_spread: float) -> None:
-        self.surface = surface
-        self.axes = [np.linspace(a, b, int(np.ceil((b - a) / (surface.bandwidth / 3))) + 1) for a, b in surface.box]
-        self.nodes = np.stack(np.meshgrid(*self.axes, indexing="ij"), axis=-1).reshape(-1, surface.dimension)
-        self.maps = []
-        for factor in SPREADS:
-            spread = factor * reference_spread
-            width = float(np.hypot(surface.bandwidth, spread))
-            values = surface.grid(self.axes, width).ravel()
-            # Sampling noise too: the squared kernels of the records sum to at most (h/width)^d times the value.
-            sampling = (surface.bandwidth / width) ** surface.dimension * np.maximum(values, 0.0)
-            self.maps.append((spread, values, np.sqrt(surface.noise_grid(self.axes, width).ravel() ** 2 + sampling)))
+        super().__init__(surface, 1 / 3, reference_spread * np.array(SPREADS))
+        noise = np.stack([surface.noise_grid(self.axes, float(width)) for width in self.widths])
+        # Sampling noise too: the squared kernels of the records sum to at most (h/width)^d times the value.
+        sampling = ((self.h / self.widths) ** self.dimension).reshape(-1, *(1,) * self.dimension)
+        self.noise = np.sqrt(noise**2 + sampling * np.maximum(self.heights, 0.0))
 
     def best(self, bumps: Bumps, apart: bool) -> tuple[float, Array, float]:
         """The highest place once the bumps found so far are taken away: height in noise units, place, spread.
@@ -279,22 +286,13 @@ class _Search:
         a mode of its own, and closer ones have no two peaks at this bandwidth.  Where no place is left, the height is
         minus infinity.
         """
-        found = (-np.inf, self.nodes[0], 0.0)
-        h, d = self.surface.bandwidth, self.surface.dimension
-        for spread, values, noise in self.maps:
-            rest = values.copy()
-            for centre, other, mass in zip(bumps.centres, bumps.spreads, bumps.records, strict=True):
-                q = h**2 + spread**2 + other**2
-                square = ((self.nodes - centre) ** 2).sum(axis=1)
-                rest -= mass * (h**2 / q) ** (d / 2) * np.exp(-0.5 * square / q)
-            height = rest / noise
-            if apart:
-                for centre in bumps.centres:
-                    height[((self.nodes - centre) ** 2).sum(axis=1) < (APART * h) ** 2] = -np.inf
-            top = int(np.argmax(height))
-            if height[top] > found[0]:
-                found = (float(height[top]), self.nodes[top], spread)
-        return found
+        known = self.of_bumps(bumps.centres[None], bumps.spreads[None], bumps.records[None])[0]
+        height = (self.heights - known) / self.noise
+        if apart:
+            height[:, self.too_near(bumps.centres[None], APART * self.h)[0]] = -np.inf
+        top = int(np.argmax(height))
+        number, place = self.place(top)
+        return float(height.flat[top]), place, float(self.spreads[number])
 
 
 def _fit(surface: ReleasedSurface, bumps: Bumps, reference: float) -> Bumps:
@@ -311,30 +309,37 @@ def _fit(surface: ReleasedSurface, bumps: Bumps, reference: float) -> Bumps:
     def loss(theta: Array) -> tuple[float, Array]:
         checkpoint()
         m, s, a = unpack(theta)
-        width = np.hypot(h, s)
-        heights, slopes, bends = surface.heat(m, width)
-        gram = overlap(h, m, s)
-        q = h**2 + s[:, None] ** 2 + s[None, :] ** 2
-        gap = m[:, None, :] - m[None, :, :]
-        square = (gap**2).sum(axis=-1)
-        both = a[:, None] * a[None, :] * gram
-        value = (0.5 * both.sum() - (a * heights).sum()) / variance
+        heights, slopes, bends = surface.heat(m, np.hypot(h, s))
+        square_spread = s * s
+        q = h**2 + square_spread[:, None] + square_spread
+        gap = m[:, None, :] - m
+        square = (gap * gap).sum(axis=-1)
+        gram = (h**2 / q) ** (d / 2) * np.exp(-0.5 * square / q)
+        by_mass = gram @ a
+        both = a[:, None] * a * gram / q
+        logs = theta.reshape(k, d + 2)[:, d:]
+        value = a @ (0.5 * by_mass - heights) / variance + 0.5 * ((logs / PRIORS) ** 2).sum()
+        slope = np.empty((k, d + 2))
         # Smoothing obeys the heat equation: d/d(s^2) is half the Laplacian.
-        by_centre = (-(both[:, :, None] * gap / q[:, :, None]).sum(axis=1) - a[:, None] * slopes) / variance
-        by_square = ((both * (0.5 * square / q**2 - 0.5 * d / q)).sum(axis=1) - 0.5 * a * bends) / variance
-        by_mass = (gram @ a - heights) / variance
-        table = theta.reshape(k, d + 2)
-        value += 0.5 * ((table[:, d] / SPREAD_PRIOR) ** 2).sum() + 0.5 * ((table[:, d + 1] / RECORDS_PRIOR) ** 2).sum()
-        by_log_spread = by_square * 2 * s**2 + table[:, d] / SPREAD_PRIOR**2
-        by_log_mass = by_mass * a + table[:, d + 1] / RECORDS_PRIOR**2
-        return float(value), np.column_stack([by_centre * reference, by_log_spread, by_log_mass]).ravel()
+        slope[:, :d] = ((both[:, :, None] * gap).sum(axis=1) + a[:, None] * slopes) * (-reference / variance)
+        slope[:, d] = ((both * (square / q - d)).sum(axis=1) - a * bends) * square_spread / variance
+        slope[:, d + 1] = (by_mass - heights) * a / variance
+        slope[:, d:] += logs / PRIORS**2
+        return float(value), slope.ravel()
 
     logs = np.log(bumps.spreads / reference), np.log(bumps.records / share)
     start = np.column_stack([bumps.centres / reference, *logs]).ravel()
     low, high = surface.box[:, 0] / reference, surface.box[:, 1] / reference
     bounds = [*zip(low, high, strict=True), (-3.0, 1.5), (-4.0, 2.0)] * k
-    result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60, "ftol": 1e-7})
+    with _threads().limit(limits=1):
+        result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=FIT_OPTIONS)
     return Bumps(*unpack(result.x))
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """The threads of linear algebra: on matrices as small as a fit's they wait for each other most of the time."""
+    return ThreadpoolController()
 
 
 def _significance(surface: ReleasedSurface, bumps: Bumps) -> Array:

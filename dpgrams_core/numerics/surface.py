@@ -57,6 +57,15 @@ class AxisBasis:
             kernel *= (u * u - 1) / width**2
         return self.whitening @ kernel
 
+    def jets(self, x: Array, width: float | Array) -> Array:
+        """``values`` with the first and the second derivative, (r, 3, k), in one pass."""
+        u = (x[None, :] - self.nodes[:, None]) / width
+        kernels = np.empty((len(u), 3, len(x)))
+        np.multiply(np.exp(-0.5 * u * u), self.bandwidth / width, out=kernels[:, 0])
+        np.multiply(kernels[:, 0], -u / width, out=kernels[:, 1])
+        np.multiply(kernels[:, 0], (u * u - 1) / width**2, out=kernels[:, 2])
+        return (self.whitening @ kernels.reshape(len(u), -1)).reshape(-1, 3, len(x))
+
 
 @lru_cache(maxsize=16)
 def axis_basis(low: float, high: float, bandwidth: float) -> AxisBasis:
@@ -212,6 +221,12 @@ class ReleasedSurface(Released):
     def heat(self, x: Array, bandwidth: float | Array | None = None) -> tuple[Array, Array, Array]:
         """Value (k,), gradient (k, d) and Laplacian (k,) at x in one pass over the bases."""
         width, d = self._width(bandwidth), self.dimension
+        if d == 2:  # the same sums in few steps, since modes are sought by hundreds of such calls
+            first, second = (basis.jets(x[:, j], width) for j, basis in enumerate(self.bases))
+            half = (self.coefficients @ second.reshape(len(second), -1)).reshape(-1, 3, len(x))
+            value, by_y, bend_y = (first[:, :1] * half).sum(axis=0)
+            by_x, bend_x = (first[:, 1:] * half[:, :1]).sum(axis=0)
+            return value, np.stack([by_x, by_y], axis=1), bend_x + bend_y
         orders = [[basis.values(x[:, j], width, order) for order in range(3)] for j, basis in enumerate(self.bases)]
 
         def contract(wanted: list[int]) -> Array:

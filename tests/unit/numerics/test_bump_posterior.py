@@ -13,6 +13,7 @@ from dpgrams_core.numerics.bumps import (
     BURN_IN,
     CHAINS,
     RECORDS_PRIOR,
+    SPACING,
     SPREAD_PRIOR,
     SWEEPS,
     WEAK_SPREADS,
@@ -40,7 +41,7 @@ def exact_posterior(surface, centre, mass, spread):
     h, variance, share = surface.bandwidth, surface.noise_scale**2, surface.n / 2
     precision = 1 / (RECORDS_PRIOR * share) ** 2
     nodes, logs = [], []
-    grid = _Map(surface, 1.0)
+    grid = _Map(surface, SPACING, np.array(WEAK_SPREADS))
     for x in grid.axes[0]:
         for y in grid.axes[1]:
             node = np.array([[x, y]])
@@ -74,7 +75,7 @@ def test_one_weak_bump_has_the_exact_posterior_mean(rng, flake_rate):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_map_of_bumps_is_their_overlap(d, rng):
     box = np.array([[-3.0, 3.0]] * d)
-    grid = _Map(noisy_surface(rng.normal(0, 1, (60, d)), 1.0, rng, box), 1.0)
+    grid = _Map(noisy_surface(rng.normal(0, 1, (60, d)), 1.0, rng, box), SPACING, np.array(WEAK_SPREADS))
     centres, spreads, records = rng.uniform(-2, 2, (1, 2, d)), np.array([[0.5, 1.2]]), np.array([[30.0, 50.0]])
     got = grid.of_bumps(centres, spreads, records)
     index = tuple(rng.integers(0, len(axis)) for axis in grid.axes)
