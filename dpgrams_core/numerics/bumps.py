@@ -291,7 +291,7 @@ class _Search(_Map):
         if apart:
             height[:, self.too_near(bumps.centres[None], APART * self.h)[0]] = -np.inf
         top = int(np.argmax(height))
-        number, place = self.place(top)
+        number, place = self.place(np.asarray(top))
         return float(height.flat[top]), place, float(self.spreads[number])
 
 
