@@ -27,6 +27,7 @@ from dpgrams_core.own_data import folder as folders
 from dpgrams_core.own_data import release as releasing
 from dpgrams_core.own_data.folder import add_up_folder, folder_identity, read_folder
 from dpgrams_core.own_data.reading import csv
+from dpgrams_core.own_data.reading import table as table_reader
 from dpgrams_core.own_data.reading.table import Limits, look_at, part_numbers
 from dpgrams_core.own_data.release import release
 from dpgrams_core.own_data.table import table_of_frame
@@ -314,6 +315,15 @@ def test_a_file_that_is_damaged_inside_is_noticed_in_the_pass_and_charges_nothin
     assert read_folder(place).n_rows == 4_000
     refused_in_words(release_words(place), "part001.parquet: ", "damaged", "Nothing was charged")
     assert release_words.charges() == 0
+
+
+def test_a_file_is_unpacked_within_a_bound_on_memory(rng, tmp_path, monkeypatch):
+    """As small as here no library can be loaded; so the bound is there."""
+    place = write_parts(tmp_path / "a", people(rng), (), ".parquet")
+    assert read_folder(place).n_rows == 60
+    monkeypatch.setattr(table_reader, "PART_MEMORY", 2**25)
+    with pytest.raises(DataError, match=r"part000\.parquet: .* unpacks to too much"):
+        read_folder(place)
 
 
 def test_a_file_that_changes_between_its_look_and_the_pass_is_refused(rng, tmp_path):
