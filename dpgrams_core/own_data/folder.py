@@ -18,9 +18,11 @@ to chunks by row numbers.
 (2) A chunk's sum depends on its own records only.  So where one record is replaced, all other chunks, and all other
 files, give the same numbers again.  This takes workers with the same libraries on the same kind of processor, or files
 that go to the same workers; which worker has a file is not decided by what is in it.
-(3) Chunks are added with their rounding errors carried along.  Here that is done twice: in a file of m rows the sum is
-off by at most u m, and over the files by at most u n, and terms of order u^2 each.  Only the file with the replaced
-record counts in the first, and m <= n: together below the 3 u n that the noise is set for, in any order of the files.
+(3) Chunks are added with their rounding errors carried along.  Here that is done up to three times: within a chunk of
+b rows where it is added in smaller ones, which is off by at most u b; over a file of m rows by u m; and over all files
+by u n; and terms of order u^2 each.  Only the chunk and the file with the replaced record count in the first two, and a
+sum of one part is exact, so b < m < n where all three count: together below the 3 u n that the noise is set for, in any
+order of the files.
 From the sums in memory they differ in the last digits: other rows share a chunk, so a library may add them in another
 order and round what each of them adds otherwise.  That is at most ``summing_error`` and n times ``each`` of
 rounding.py, on both sides; no guarantee rests on it.
@@ -31,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,6 +62,21 @@ Stream = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[tuple[Any, Any
 MOST_SORTED_OF_FILE = 2**18  # numbers of one file of a large table that are held to be sorted; they travel
 NOT_CHARGED = "Nothing was charged and nothing was released."
 _FORMS = {True: "Parquet", False: "CSV"}
+
+
+def _refused_in_a_sentence(function: Callable[[Task], Result]) -> Callable[[Task], Result | str]:
+    """A function of one file that gives a sentence where it fails: what other errors say may quote a cell."""
+
+    @wraps(function)
+    def careful(task: Task) -> Result | str:
+        try:
+            return function(task)
+        except DataError as error:
+            return str(error)
+        except Exception as error:
+            return f"It could not be added up ({type(error).__name__})."
+
+    return careful
 
 
 def one_by_one(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
@@ -296,8 +314,9 @@ def _keys(first: FileFacts) -> Mapping[str, Layout]:
     return digest.keys or {}
 
 
-def _added_up(task: _FileTask) -> _FilePart | str:
-    """The part of one file, or the sentence that refuses it."""
+@_refused_in_a_sentence
+def _added_up(task: _FileTask) -> _FilePart:
+    """The part of one file."""
     digest, full = ContentDigest(task.keys, task.most_sorted), set[str]()
 
     def pieces() -> Iterator[dict[str, Array]]:
@@ -306,24 +325,19 @@ def _added_up(task: _FileTask) -> _FilePart | str:
             full.update(name for name, cells in piece.items() if name not in full and not np.isnan(cells).all())
             yield piece
 
-    try:
-        sums = None
-        if task.records is None:
-            for _ in pieces():
-                pass
-        else:
-            sums = running_sum(map(task.records.sum_of, task.records.chunks(pieces())))
-    except DataError as error:
-        return str(error)
+    sums = None
+    if task.records is None:
+        for _ in pieces():
+            pass
+    else:
+        sums = running_sum(map(task.records.sum_of, task.records.chunks(pieces())))
     digest.settle()
     return _FilePart(digest, frozenset(full), sums)
 
 
-def _looked_at(path: Path) -> FileFacts | str:
-    try:
-        return look_at(path, Limits.of_part())
-    except DataError as error:
-        return str(error)
+@_refused_in_a_sentence
+def _looked_at(path: Path) -> FileFacts:
+    return look_at(path, Limits.of_part())
 
 
 def _checked(path: Path, found: Any) -> Any:

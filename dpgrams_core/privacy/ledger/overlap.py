@@ -50,6 +50,7 @@ FEWEST_VALUES = 8  # a column with fewer different values leaves no traces but o
 LAID_OUT = 0.98  # of the rows of a column that is sorted or repeats
 EVENLY = 0.15  # how much the counts of its values vary where they are nearly equal; 1 where they are left to chance
 MOST_SORTED = 2**23  # numbers of a table that are held to be sorted, about 130 MB for as long as it is read
+_AT_ONCE = 2**17  # sorted numbers
 _SEEN = 1_024  # of the lowest hashes it is counted how many occur again
 _LAGS, _STEPS = 6, 8  # of the order: each of 8 rows against the 6 that follow it
 _WINDOWS = {"gaps": (5, 1_024), "shape": (8, 32)}  # neighbours, and into how many steps a gap's share is cut
@@ -267,9 +268,12 @@ class _ColumnTracing:
         self._sort()
         telling = not layout.counts  # where there are too many values for gaps, the first piece tells
         if self._sorted is not None:
+            values, how_often = self._sorted
             for kind, (neighbours, steps) in _WINDOWS.items():
                 lowest = _Lowest()
-                lowest.add(_gap_traces(*self._sorted, neighbours, steps))
+                for begin in range(0, len(values), _AT_ONCE):  # what is made of them is far larger than they
+                    some = slice(begin, begin + _AT_ONCE + neighbours - 1)
+                    lowest.add(_gap_traces(values[some], how_often[some], neighbours, steps))
                 found[kind] = lowest.taken(most)
             telling = len(found["gaps"]) > 0
         if telling:

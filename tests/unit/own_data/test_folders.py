@@ -352,6 +352,16 @@ def test_a_lost_worker_is_named_by_its_file_and_nothing_is_added_up(rng, tmp_pat
         add_up_folder(folder, "functional", columns=["age"], box=[(0, 100)], stream=stream)
 
 
+def test_an_error_that_nobody_expected_quotes_no_cell(rng, tmp_path, monkeypatch, release_words, refused_in_words):
+    def fails(*_):
+        raise ValueError(f"could not convert {SECRET}")
+
+    monkeypatch.setattr(folders._Records, "sum_of", fails)
+    place = write_parts(tmp_path / "a", people(rng), (20,))
+    message = refused_in_words(release_words(place), "part000.csv: It could not be added up (ValueError).", "charged")
+    assert SECRET not in message
+
+
 def test_what_a_folder_cannot_do_is_said_with_its_field(rng, tmp_path, release_words, refused_in_words):
     place = write_parts(tmp_path / "a", people(rng), (20,))
     refused_in_words(release_words(place, method="dp_grams"), "method = 'dp_grams'", "only sums", "functional_c")

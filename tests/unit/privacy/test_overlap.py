@@ -14,6 +14,7 @@ from dpgrams_core.model.errors import BudgetError
 from dpgrams_core.own_data.release import open_budget, overlap_words, release, release_range
 from dpgrams_core.own_data.table import load_table, table_of_frame
 from dpgrams_core.privacy.ledger import digest as content
+from dpgrams_core.privacy.ledger import overlap
 from dpgrams_core.privacy.ledger.book import BLIND_SPOT, TOGETHER, Ledger
 from dpgrams_core.privacy.ledger.digest import identity_of
 from dpgrams_core.privacy.ledger.overlap import KINDS, TRACES, KeyedTraces
@@ -394,3 +395,27 @@ def test_the_traces_of_pieces_are_those_of_the_whole(at_once, rng, monkeypatch):
             np.testing.assert_array_equal(one, other)
     assert (whole.content, whole.exact) == (pieces.content, pieces.exact)
     assert KeyedTraces(whole.traces, KEY).text() == KeyedTraces(pieces.traces, KEY).text()
+
+
+def test_gaps_are_the_same_however_many_are_looked_at_at_once(rng, monkeypatch):
+    table = rounded(rng, 300)
+    at_once = identity_of(table).traces
+    monkeypatch.setattr(overlap, "_AT_ONCE", 7)
+    for kind in ("gaps", "shape"):
+        for one, other in zip(at_once.kinds[kind], identity_of(table).traces.kinds[kind], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_column_too_long_to_be_sorted_is_still_known_by_its_values(rng, monkeypatch):
+    """Ids that count up are told by their gaps, or, where there are too many, by the first rows."""
+    table = {"id": np.arange(400.0), **continuous(rng)}
+    edited = shuffled(table, rng.permutation(400)[:300])
+
+    def traces(columns):
+        digest = content.ContentDigest(most_sorted=60)
+        digest.add(columns)
+        return digest.finish(list(columns)).traces
+
+    found = KeyedTraces(traces(edited), KEY).alike(KeyedTraces(traces(table), KEY).text())
+    assert set(found.columns) == {"pay", "weight"}
+    assert not any(map(len, traces(table).kinds["gaps"]))
