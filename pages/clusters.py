@@ -11,6 +11,7 @@ import streamlit as st
 from dpgrams_core import DATASETS, METHODS, Dataset
 from dpgrams_core.figures import clusters as pictures
 from dpgrams_core.figures.curve import cluster_curve_chart
+from dpgrams_core.figures.frames import clusters_scene
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, Chart, short
 from dpgrams_core.methods.baselines.mean_shift import EXACT_RECORDS, LEAST_STARTS, MOST_STEPS, PAIRS
 from dpgrams_core.methods.functional.spec import FunctionalCSpec
@@ -18,7 +19,7 @@ from dpgrams_core.model.measures import measure_titles
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds
 from dpgrams_core.sweeps.run import plan_cells
-from pages._ui import cache, charts, exports, jobs, layout, state
+from pages._ui import cache, charts, exports, handle, jobs, layout, state
 from pages._ui.controls import COUNTS, Group, bandwidth_rule, cluster_run, in_sight, one_of_few, title_of
 
 QUESTION = "What does privacy cost when you look for clusters?"
@@ -206,6 +207,14 @@ if count == "unknown":
         f"{data.n_clusters} of the true classes."
     )
 files_place = exports.caption_beside(caption)
+left, right = st.columns([3, 2], gap="medium")
+with left:
+    wanted = beside(run, count, run.method)
+    scene = clusters_scene(data, others["kmeans"].release)
+    handle.show(wanted, data, cache.release(wanted), scene, "centres_chart", SMALLER)
+with right:
+    layout.guarantee_card(private.release)
+st.subheader("Beside other methods")
 st.html(LEGEND)
 with st.container(key="panels"):
     places = dict(zip(PANELS, st.columns(4, gap="small"), strict=True))
@@ -218,14 +227,12 @@ for place, entry in {"private": private, **others}.items():
     with places[place]:
         st.markdown(f"**{entry.title}**")
         panels[place] = (entry.title, panel((run, count), data, entry, place))
-with right:
-    layout.guarantee_card(private.release)
-    with st.expander("And the guarantee of DP-k-means?", key="dp_kmeans_guarantee"):
-        guarantee = others["dp_kmeans"].release.guarantee
-        layout.badge(guarantee)
-        st.markdown(guarantee.statement)
-        for caveat in guarantee.caveats:
-            st.caption(caveat)
+with right, st.expander("And the guarantee of DP-k-means?", key="dp_kmeans_guarantee"):
+    guarantee = others["dp_kmeans"].release.guarantee
+    layout.badge(guarantee)
+    st.markdown(guarantee.statement)
+    for caveat in guarantee.caveats:
+        st.caption(caveat)
 with left:
     confusion = cache.picture((run, count), pictures.confusion_chart, data, private)
     charts.chart(confusion, "confusion", f"Which classes does {in_a_text(private)} tell apart?")

@@ -12,11 +12,12 @@ from dpgrams_core import DATASETS, Dataset, Release, score
 from dpgrams_core.datasets.registry import datasets_of
 from dpgrams_core.figures import regression as pictures
 from dpgrams_core.figures.curve import tradeoff_chart
+from dpgrams_core.figures.frames import regression_scene
 from dpgrams_core.figures.style import Chart, short
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds, density_seconds
 from dpgrams_core.sweeps.run import plan_cells
-from pages._ui import cache, charts, exports, jobs, layout, state
+from pages._ui import cache, charts, exports, handle, jobs, layout, state
 from pages._ui.controls import Group, in_sight, other_regression, title_of, without_privacy
 
 QUESTION = "What does privacy cost when a curve has several branches?"
@@ -142,6 +143,14 @@ caption = (
 )
 files_place = exports.caption_beside(caption)
 layout.method_heading(title_of(run), release)
+left, right = st.columns([3, 2], gap="medium")
+with left:
+    handle.show(run, data, release, regression_scene(data, lowess), "released_chart", SMALLER)
+    of_release = pictures.ascent_chart if release.surface is None else pictures.ridges_chart
+    charts.table(cache.picture(run, of_release, data, release), "released", canvas=True)
+with right:
+    layout.guarantee_card(release)
+st.subheader("Beside other curves, and at one x")
 other = other_regression(run)
 titles = {"private": title_of(run), "other": title_of(other), "pms": "PMS", "lowess": "LOWESS"}
 # A list cannot stand in the URL, so the session holds it twice: as the pills have it and as text.
@@ -166,18 +175,10 @@ branches = cache.picture(shown, pictures.branches_chart, data, curves, **also)
 left, right = st.columns([3, 2], gap="medium")
 with left:
     charts.chart(branches, "branches")
-    if release.surface is not None:
-        ridges = cache.picture(run, pictures.ridges_chart, data, release)
-        charts.chart(ridges, "ridges", "What is released: a private surface")
-    else:
-        ascent = cache.picture(run, pictures.ascent_chart, data, release)
-        starts = "private anchors" if release.events else "records"
-        charts.chart(ascent, "ascent", f"How it climbs: {starts} and noisy steps in y")
 with right:
     slices, place = cache.slices(run), st.session_state["reg_x"]
     charts.chart(cache.picture((run, place), pictures.slice_chart, data, release, slices, place), "slice")
     st.select_slider("x", PLACES, key="reg_x", help="The predictor to look at (x).", persist_state="session")
-    layout.guarantee_card(release)
 charts.follow_pointer("branches_chart", "slice_chart", pictures.slice_frames(data, release, slices), place)
 private = [run, *([other] if beside else [])]
 with files_place:

@@ -10,7 +10,7 @@ const STOP_MS = 600;
 const STEP_MS = 260;
 const DRAW_MS = 650;
 const KEY_MS = 400; // after the last key: one message for a row of presses
-const GLYPHS = { truth: "★", plain: "✕", private: "●", grey: "⌒", records: "·" };
+const GLYPHS = { truth: "★", truth_line: "━", plain: "✕", plain_line: "╍", private: "●", grey: "⌒", records: "▪" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -87,7 +87,8 @@ class View {
     const tint = (name) => (alpha = 1) => `rgba(${style.getPropertyValue(`--${name}`)},${alpha})`;
     this.colours = { truth: tint("truth"), plain: tint("non-private"), private: tint("private"), grey: tint("grey") };
     this.ink = style.color;
-    this.font = `12px ${style.fontFamily}`;
+    this.letter = 0.75 * parseFloat(style.fontSize); // pixels; larger for a projector
+    this.font = `${this.letter}px ${style.fontFamily}`;
     this.orange = style.getPropertyValue("--private").split(",").map(Number);
   }
 
@@ -277,7 +278,7 @@ class View {
     const width = this.canvas.clientWidth;
     if (!width) return;
     const [[x0, x1], [y0, y1]] = this.pack.box;
-    const margin = { left: 40, right: 8, top: 8, bottom: 36 };
+    const margin = { left: 3.4 * this.letter, right: 8, top: 8, bottom: 3 * this.letter };
     const inner = width - margin.left - margin.right;
     const tall = this.pack.equal ? (inner * (y1 - y0)) / (x1 - x0) : inner * 0.62;
     const height = Math.min(tall, clamp(0.55 * innerHeight, 300, 520)); // with the handle in one view
@@ -310,12 +311,12 @@ class View {
     context.strokeRect(left, top, width, height);
     const [[x0, x1], [y0, y1]] = this.pack.box;
     context.textAlign = "center";
-    for (const [tick, text] of ticks(x0, x1)) context.fillText(text, this.x(tick), top + height + 16);
-    context.fillText(this.pack.names[0], left + width / 2, top + height + 31);
+    for (const [tick, text] of ticks(x0, x1)) context.fillText(text, this.x(tick), top + height + 1.3 * this.letter);
+    context.fillText(this.pack.names[0], left + width / 2, top + height + 2.6 * this.letter);
     context.textAlign = "right";
     for (const [tick, text] of ticks(y0, y1)) context.fillText(text, left - 5, this.y(tick) + 4);
     context.save();
-    context.translate(left - 30, top + height / 2);
+    context.translate(left - 2.5 * this.letter, top + height / 2);
     context.rotate(-Math.PI / 2);
     context.textAlign = "center";
     context.fillText(this.pack.names[1], 0, 0);
@@ -341,7 +342,7 @@ class View {
     if (!this.backdrop) this.drawBackdrop();
     const { context, colours } = this;
     const { surface, tracks, anchors } = frame.layers;
-    const { truth, plain } = this.pack.still;
+    const { truth, plain, records, truth_line: truthLine, plain_line: plainLine } = this.pack.still;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     context.drawImage(this.backdrop, 0, 0);
@@ -349,10 +350,13 @@ class View {
     context.scale(this.ratio, this.ratio);
     this.clip(context);
     if (surface) this.drawSurface(surface);
+    if (records) this.drawRecords(records, frame.layers.tints);
+    if (truthLine) this.drawLine(truthLine, colours.truth(0.6), 4);
+    if (plainLine) this.drawLine(plainLine, colours.plain(), 2.5, [8, 6]);
     if (tracks) this.drawTracks(tracks, along);
     if (anchors && along === undefined) this.dots(rows(anchors), 2.5, colours.private(0.35));
     for (const old of before) this.dots(rows(old.places), 4, colours.private(0.25));
-    if (along === undefined) this.dots(rows(frame.places), 7.5, colours.private(0.9), "white");
+    if (along === undefined) this.drawPlaces(frame);
     this.crosses(rows(plain));
     this.stars(rows(truth));
     context.restore();
@@ -449,6 +453,50 @@ class View {
       context.lineWidth = 2;
       context.stroke();
     }
+  }
+
+  // Many places are those of a curve, with a line for each branch where these are known.
+  drawPlaces({ places, layers: { branches } }) {
+    const few = places.shape[0] <= 20;
+    if (branches) {
+      const values = rows(places).flatMap((place, i) => {
+        const goesOn = branches.values[i] === branches.values[i - 1];
+        return goesOn ? [...place] : [NaN, NaN, ...place];
+      });
+      this.drawLine({ values }, this.colours.private(), 2.5);
+    }
+    this.dots(rows(places), few ? 7.5 : 4, this.colours.private(0.9), "white");
+  }
+
+  // A line through places (x, y, x, y, …), broken where one is no number.
+  drawLine({ values }, colour, width, dashes = []) {
+    const { context } = this;
+    context.beginPath();
+    for (let i = 0, on = false; i < values.length; i += 2) {
+      const known = !Number.isNaN(values[i]);
+      if (known) context[on ? "lineTo" : "moveTo"](this.x(values[i]), this.y(values[i + 1]));
+      on = known;
+    }
+    Object.assign(context, { strokeStyle: colour, lineWidth: width });
+    context.setLineDash(dashes);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  drawRecords({ values, shape: [count] }, tints) {
+    const { context } = this;
+    const faint = clamp(12 / Math.sqrt(count), 0.12, 0.45);
+    context.globalAlpha = tints ? 0.6 : faint;
+    const kinds = tints ? [...new Set(tints.values)] : [null];
+    for (const kind of kinds) {
+      context.fillStyle = kind === null ? this.colours.plain() : this.pack.tints[kind];
+      for (let i = 0; i < count; i += 1) {
+        if (kind === null || tints.values[i] === kind) {
+          context.fillRect(this.x(values[2 * i]) - 1.5, this.y(values[2 * i + 1]) - 1.5, 3, 3);
+        }
+      }
+    }
+    context.globalAlpha = 1;
   }
 
   dots(places, size, fill, rim) {

@@ -1,5 +1,5 @@
 // The browser has drawn the picture already, so it saves it too, as it stands on the screen (colours, zoom, camera): on
-// the page's own background, without the buttons of an animation, and in a font that a lone picture finds again.
+// the page's own background, and in a font that a lone picture finds again.
 export default function ({ data, parentElement }) {
   // A picture of our own is a canvas, within its component: a PNG of it on the page's background.
   const saveCanvas = (drawn, paper) => {
@@ -22,7 +22,6 @@ export default function ({ data, parentElement }) {
     const font = { ...drawn.layout.font, family: "Arial, Helvetica, sans-serif" };
     const legend = { ...drawn.layout.legend, font: { ...drawn.layout.legend?.font, family: font.family } };
     const layout = { ...drawn.layout, paper_bgcolor: paper, plot_bgcolor: paper, font, legend };
-    Object.assign(layout, { sliders: [], updatemenus: [] });
     const { width, height } = drawn.getBoundingClientRect();
     window.Plotly.downloadImage({ data: drawn.data, layout }, { format, width, height, scale: 2, filename: data.name });
   };

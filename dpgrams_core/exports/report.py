@@ -49,12 +49,10 @@ th, td {{ border-bottom: 1px solid {RULE}; padding: .1rem .6rem; text-align: lef
 @media print {{ body {{ margin: 0; font-size: 11pt; max-width: none; }} button {{ display: none; }}
   .pictures, .card, table {{ break-inside: avoid; }} }}
 """
-# A saved picture has no buttons in it.
 _SAVE = """
 function save(format, filename) {
   const drawn = document.getElementById("picture-0"), { width, height } = drawn.getBoundingClientRect();
-  const layout = { ...drawn.layout, sliders: [], updatemenus: [] };
-  Plotly.downloadImage({ data: drawn.data, layout }, { format, width, height, scale: 2, filename });
+  Plotly.downloadImage({ data: drawn.data, layout: drawn.layout }, { format, width, height, scale: 2, filename });
 }
 """
 
@@ -212,11 +210,8 @@ def _picture(chart: Chart, number: int, height: int | None) -> Markup:
     figure = go.Figure(chart.figure.to_dict())
     figure.update_layout(template="plotly_white", paper_bgcolor=WHITE, font={"size": 14, "family": FONT})
     if height is not None:
-        figure.frames = []
-        figure.update_layout(height=height, sliders=[], updatemenus=[], margin={"b": 40})
-    drawn = to_html(
-        figure, include_plotlyjs=False, full_html=False, div_id=f"picture-{number}", config=CONFIG, auto_play=False
-    )
+        figure.update_layout(height=height, margin={"b": 40})
+    drawn = to_html(figure, include_plotlyjs=False, full_html=False, div_id=f"picture-{number}", config=CONFIG)
     return Markup('{}<p class="caption">{}</p>').format(Markup(drawn), chart.sentence)
 
 

@@ -133,9 +133,7 @@ def panel_chart(data: Dataset, entry: Entry, height: int = PANEL_HEIGHT) -> Char
     plane, centres, truth = plane_of(data), entry.release.modes, true_centres(data)
     records, shown = data.points[drawn_rows(data.n)], plane.show(centres)
     flat = plane.show(records)
-    low, high = flat.min(axis=0), flat.max(axis=0)
-    room = ROOM * (high - low) + 1e-9
-    low, high = low - room, high + room
+    low, high = around(flat).T
     names, matched = class_names(data), matched_classes(data, centres)
     mark = {"size": 4, "color": record_colours(nearest_centres(records, centres), matched), "opacity": 0.6}
     own = {**(style.PRIVATE_MARK if entry.private else style.NON_PRIVATE_MARK), "size": 13}
@@ -169,6 +167,13 @@ def panel_chart(data: Dataset, entry: Entry, height: int = PANEL_HEIGHT) -> Char
     return Chart(figure, sentence + ".", pd.DataFrame(table | columns))
 
 
+def around(flat: Array) -> Array:
+    """The box (2, 2) of a picture of these places, with some room about them."""
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    room = ROOM * (high - low) + 1e-9
+    return np.stack([low - room, high + room], axis=1)
+
+
 def _places(places: Array, name: str, mark: dict, labels: list[str]) -> go.Scatter:
     return points(places.T, name, mark, name + " %{text}: (%{x:.2f}, %{y:.2f})", text=labels)
 
@@ -180,9 +185,14 @@ def counted(count: int, what: str) -> str:
 
 def record_colours(near: Array, matched: Array) -> list[str]:
     """A colour a record: that of the class its centre is matched to, so that the panels can be compared."""
+    return [style.RECORD_TINTS[number] for number in record_tints(near, matched)]
+
+
+def record_tints(near: Array, matched: Array) -> Array:
+    """The same as numbers of the tints."""
     spare = count(int(matched.max(initial=-1)) + 1)
     numbers = [int(number) if number >= 0 else next(spare) for number in matched] or [0]
-    return [style.RECORD_TINTS[numbers[int(index)] % len(style.RECORD_TINTS)] for index in near]
+    return np.array(numbers, dtype=np.uint8)[near] % len(style.RECORD_TINTS)
 
 
 def scores_table(entries: Sequence[Entry]) -> pd.DataFrame:

@@ -14,12 +14,24 @@ from typing import Any
 
 import numpy as np
 
+from dpgrams_core.figures.clusters import (
+    around,
+    class_names,
+    drawn_rows,
+    in_class_order,
+    matched_classes,
+    plane_of,
+    record_tints,
+    true_centres,
+)
 from dpgrams_core.figures.modes import true_modes, verdict
-from dpgrams_core.figures.style import short
+from dpgrams_core.figures.regression import true_branches
+from dpgrams_core.figures.style import RECORD_TINTS, short
 from dpgrams_core.figures.traces import DensityGrid, grid_axes
+from dpgrams_core.methods.functional.regression import UNIT_SQUARE
 from dpgrams_core.methods.registry import METHODS, run
 from dpgrams_core.model.errors import DataError, SpecError
-from dpgrams_core.model.measures import default_match_radius, match_modes
+from dpgrams_core.model.measures import default_match_radius, match_modes, nearest_centres, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
 from dpgrams_core.model.run import Run
 from dpgrams_core.model.specs import settings_of
@@ -123,7 +135,7 @@ def _modes_frame(data: Dataset, release: Release, title: str) -> Frame:
         "sigma": sigma,
         "anchors": some(release.anchors, MOST_PATHS),
         "tracks": some(release.trajectories, MOST_STEPS, MOST_PATHS),
-        "surface": density(data, release),
+        "surface": density(release, data.box),
     }
     return _drawn(verdict(data, release, title) + outside(data.box, release.modes), release.modes, layers, table)
 
@@ -152,17 +164,22 @@ def some(values: Array | None, *most: int) -> Array | None:
     if values is None:
         return None
     for axis, (count, few) in enumerate(zip(values.shape, most, strict=False)):
-        values = values.take(np.unique(np.linspace(0, count - 1, min(count, few)).astype(int)), axis)
+        values = values.take(_few(count, few), axis)
     return values
 
 
-def density(data: Dataset, release: Release) -> dict[str, Any] | None:
-    """The released surface over the box as a density, where there is one on a grid of two columns."""
+def _few(count: int, most: int) -> Array:
+    """The numbers 0 to count - 1, or so many of them, evenly chosen."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
+
+
+def density(release: Release, box: Array) -> dict[str, Any] | None:
+    """The released surface over a box as a density, where there is one of two columns."""
     surface = release.surface
     if not isinstance(surface, ReleasedSurface) or surface.dimension != 2:
         return None
-    heights = surface.grid(grid_axes(surface.box, NODES))
-    return sixteen_bits(heights / (data.n * 2 * np.pi * surface.bandwidth**2))
+    heights = surface.grid(grid_axes(box, NODES))
+    return sixteen_bits(heights / (surface.n * 2 * np.pi * surface.bandwidth**2))
 
 
 def sixteen_bits(heights: Array) -> dict[str, Any]:
@@ -176,7 +193,62 @@ def sixteen_bits(heights: Array) -> dict[str, Any]:
     return {"low": low, "high": high, "steps": steps}
 
 
-FRAMES: dict[str, Callable[[Dataset, Release, str], Frame]] = {"modes": _modes_frame}
+def _regression_frame(data: Dataset, release: Release, title: str) -> Frame:
+    curve, sigma = release.rows, release.significance
+    heights = [""] * len(curve) if sigma is None else [f"{value:.1f} σ" for value in sigma]
+    table = [["row of the curve", "x (public)", "y", "above the noise"]]
+    table += [[str(i + 1), f"{curve[i, 0]:.3f}", f"{curve[i, 1]:.3f}", heights[i]] for i in _few(len(curve), MOST_ROWS)]
+    layers: dict[str, Any] = {
+        "sigma": sigma,
+        "anchors": some(release.anchors, MOST_PATHS),
+        "tracks": some(release.trajectories, MOST_STEPS, MOST_PATHS),
+        "branches": None if release.branches is None else release.branches.astype(np.uint16),
+        "surface": density(release, UNIT_SQUARE),  # the method's own, whose sides are those of the box
+    }
+    return _drawn(branches_verdict(data, release, title) + outside(data.box, curve), curve, layers, table)
+
+
+def branches_verdict(data: Dataset, release: Release, title: str) -> str:
+    """How much of the branches a method found, how well, and with which guarantee, as HTML."""
+    status, name = release.guarantee.words, f'<b class="private">{title}</b>'
+    if len(release.rows) == 0:
+        return f"{name} reports <b>no branch</b>: nothing stands above its noise; <b>{status}</b>."
+    scores = score(release, data)
+    return (
+        f"{name} finds <b>{100 * scores['branch_recall']:.0f} %</b> of the branches, <b>{100 * scores['spurious']:.0f} "
+        f'%</b> of its curve lies on none, squared error <b class="private">{short(scores["mse"])}</b>, '
+        f"<b>{status}</b>."
+    )
+
+
+def _clusters_frame(data: Dataset, release: Release, title: str) -> Frame:
+    plane, scores, ordered = plane_of(data), score(release, data), in_class_order(data, release)
+    centres, box, names = ordered.modes, clusters_box(data), class_names(data)
+    matched = matched_classes(data, centres)
+    shown = plane.show(centres)
+    table = [["centre", *plane.names, "true class"]]
+    for i, place in enumerate(shown[:MOST_ROWS]):
+        name = names[matched[i]] if matched[i] >= 0 else "none"
+        table.append([str(i + 1), *(f"{value:.3f}" for value in place), name])
+    near = nearest_centres(data.points[drawn_rows(data.n)], centres)
+    flat = data.dimension == 2
+    layers: dict[str, Any] = {"tints": record_tints(near, matched), "surface": density(release, box) if flat else None}
+    if flat:
+        layers |= {"anchors": some(release.anchors, MOST_PATHS)}
+        layers |= {"tracks": some(release.trajectories, MOST_STEPS, MOST_PATHS)}
+    none = "" if len(centres) else " (no centre: nothing stands above its noise)"
+    sentence = (
+        f'<b class="private">{title}</b> has ARI <b class="private">{scores["ari"]:.2f}</b>{none}, NMI '
+        f"{scores['nmi']:.2f}, centroid MSE {short(scores['centroid_mse'])}, <b>{release.guarantee.words}</b>."
+    )
+    return _drawn(sentence + outside(box, shown), shown, layers, table)
+
+
+FRAMES: dict[str, Callable[[Dataset, Release, str], Frame]] = {
+    "modes": _modes_frame,
+    "regression": _regression_frame,
+    "clusters": _clusters_frame,
+}
 
 
 # What stays the same in all frames of a picture.
@@ -190,6 +262,37 @@ def modes_scene(data: Dataset, baseline: Release, grid: DensityGrid | None) -> d
         still["grey"] = sixteen_bits(grid.z)
         legend.append(["grey", "plain density (not private)"])
     return {"box": data.box.tolist(), "names": ["x", "y"], "equal": True, "legend": legend, "still": still}
+
+
+def regression_scene(data: Dataset, lowess: Release) -> dict[str, Any]:
+    """The axes, some records, the true branches and the line of LOWESS."""
+    legend = [["truth_line", "true branches"], ["private", "private branches"]]
+    legend += [["plain_line", "LOWESS (not private)"], ["records", "records (not private)"]]
+    line = lowess.rows[np.argsort(lowess.rows[:, 0], kind="stable")]
+    still = {"records": data.points[drawn_rows(data.n)], "truth_line": true_branches(data), "plain_line": line}
+    names = ["x, the predictor (public)", "y, the response"]
+    return {"box": data.box.tolist(), "names": names, "equal": False, "legend": legend, "still": _still(still)}
+
+
+def clusters_scene(data: Dataset, plain: Release) -> dict[str, Any]:
+    """The plane, the records in it, the means of the true classes and the centres of a method without privacy."""
+    plane = plane_of(data)
+    legend = [["truth", "centre of a true class"], ["private", "private centre"], ["plain", "k-means (not private)"]]
+    legend.append(["records", "records by nearest private centre (evaluation, not released)"])
+    records = plane.show(data.points[drawn_rows(data.n)])
+    still = {"records": records, "truth": plane.show(true_centres(data)), "plain": plane.show(plain.modes)}
+    box, names = clusters_box(data).tolist(), list(plane.names)
+    look = {"equal": False, "legend": legend, "tints": RECORD_TINTS}
+    return {"box": box, "names": names, **look, "still": _still(still)}
+
+
+def clusters_box(data: Dataset) -> Array:
+    """What the picture of clusters shows of its plane."""
+    return around(plane_of(data).show(data.points[drawn_rows(data.n)]))
+
+
+def _still(layers: dict[str, Array]) -> dict[str, Array]:
+    return {name: layer.astype(np.float32) for name, layer in layers.items()}
 
 
 def message(name: str, scene: dict[str, Any], frames: Sequence[Frame]) -> bytes:

@@ -166,12 +166,12 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
 
 
 def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: Release, height: int = 640) -> Chart:
-    """(c) Contours with true modes, mean shift and private modes; the ascent plays step by step."""
+    """(c) Contours with true modes, mean shift and private modes, and the paths to them."""
     truth, path = true_modes(data), release.trajectories
     figure = go.Figure(
         [
             contours(grid),
-            *(() if path is None else (trails(path), walkers(path, -1))),
+            *(() if path is None else (trails(path), walkers(path))),
             _marks(release.modes, "private modes", PRIVATE_MARK),
             _marks(baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK),
             _marks(truth, "true modes", TRUTH_MARK),
@@ -180,7 +180,6 @@ def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: 
     plain_layout(figure, height, **_square_axes(data.box))
     how = "released at once"
     if path is not None:
-        traces.play(figure, path, first=1, top=85, bottom=130)
         how = f"after {len(path) - 1} noisy steps from {path.shape[1]} starts"
         if release.surface is not None:
             how = f"fitted to the released surface; the paths climb it from {path.shape[1]} public starts"

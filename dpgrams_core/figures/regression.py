@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from dpgrams_core.datasets.regression import BranchMixture
 from dpgrams_core.figures import style
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, WHITE, Chart, plain_layout, short
-from dpgrams_core.figures.traces import branch_lines, line, play, points, released_surface, trails, walkers
+from dpgrams_core.figures.traces import branch_lines, line, points, released_surface, trails, walkers
 from dpgrams_core.model.measures import default_branch_radius, score_branches
 from dpgrams_core.model.results import ConditionalTruth, Dataset, Release, refuse_private
 from dpgrams_core.numerics.surface import ReleasedSurface
@@ -380,7 +380,7 @@ def _places(modes: Array) -> str:
 
 
 def ascent_chart(data: Dataset, release: Release) -> Chart:
-    """The anchors of DP-PMS and their noisy steps in y, which play; the predictor never moves.
+    """The anchors of DP-PMS and their noisy steps in y; the predictor never moves.
 
     As run the anchors are records, and no accountant can price their draw.
     """
@@ -395,12 +395,11 @@ def ascent_chart(data: Dataset, release: Release) -> Chart:
             _true_line(data, width=4),
             points(anchors.T, drawn, mark, "anchor: x %{x:.2f}, y %{y:.2f}"),
             trails(path),
-            walkers(path, -1),
+            walkers(path),
             _private_marks("private curve", "private curve", release, opened=False),
         ]
     )
-    plain_layout(figure, 580, **_over(data.box))
-    play(figure, path, first=2, top=80, bottom=145)
+    plain_layout(figure, CHART_HEIGHT, **_over(data.box), **FRAME)
     x, end = path[-1].T
     gaps = np.abs(law.mode_table(x) - end[:, None])
     nearest = np.where(np.isnan(gaps), np.inf, gaps).min(axis=1)

@@ -1,4 +1,4 @@
-"""The pieces the pictures are made of: lines, marks, grids, paths and the player."""
+"""The pieces the pictures are made of: lines, marks, grids and paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from dpgrams_core.figures.style import GREY, HANGING_LEGEND, PRIVATE, PRIVATE_SCALE, QUIET, tint
+from dpgrams_core.figures.style import PRIVATE, PRIVATE_SCALE, QUIET
 from dpgrams_core.model.results import Dataset, refuse_private
 from dpgrams_core.numerics.density import grid_density
 from dpgrams_core.numerics.kernels import get_kernel
@@ -134,51 +134,15 @@ def released_surface(
     )
 
 
-def trails(path: Array, step: int = -1, name: str = "ascent", width: float = 1.5) -> go.Scatter:
-    """All paths (steps, k, 2) up to a step, or to their end, as one line with gaps."""
+def trails(path: Array, name: str = "ascent", width: float = 1.5) -> go.Scatter:
+    """All paths (steps, k, 2) as one line with gaps."""
     gap = np.full((1, *path.shape[1:]), np.nan)
-    joined = np.concatenate([path[: step + 1 or None], gap]).transpose(1, 0, 2).reshape(-1, 2)
+    joined = np.concatenate([path, gap]).transpose(1, 0, 2).reshape(-1, 2)
     return line(joined.T, name, PRIVATE, width=width, opacity=0.55)
 
 
-def walkers(path: Array, step: int) -> go.Scatter:
-    """Where every start stands at a step."""
+def walkers(path: Array) -> go.Scatter:
+    """Where every start ends."""
     mark = {"symbol": "circle-open", "size": 9, "color": PRIVATE, "line": {"width": 2}}
-    return points(
-        path[step].T, "starts on their way", mark, "start %{pointNumber}: (%{x:.2f}, %{y:.2f})", showlegend=False
-    )
-
-
-def play(figure: go.Figure, path: Array, *, first: int, top: int, bottom: int) -> None:
-    """Let trails, walkers and result, which are three traces from ``first`` on, play step by step in the browser.
-
-    The margins are fixed: plotly's own would shift the marks against the ticks meanwhile.
-    """
-    last, changed = len(path) - 1, [first, first + 1, first + 2]
-
-    def frame(step: int) -> go.Frame:
-        data = [trails(path, step), walkers(path, step), go.Scatter(visible=step == last)]
-        return go.Frame(name=str(step), data=data, traces=changed)
-
-    figure.frames = [frame(step) for step in range(len(path))]
-    # Without a redraw plotly drops the contours from the first frame on.
-    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
-    moving = {"frame": {"duration": 350, "redraw": True}, "fromcurrent": True, "transition": {"duration": 0}}
-    below = {"y": -0.14, "yanchor": "top"}
-    play_or_pause = [
-        {"label": "▶ Play", "method": "animate", "args": [None, moving]},
-        {"label": "❚❚", "method": "animate", "args": [[None], still]},
-    ]
-    look = {"type": "buttons", "showactive": False, "bgcolor": tint(GREY, 0.2), "direction": "left"}
-    buttons = {**look, **below, "x": 0, "xanchor": "left", "pad": {"t": 12, "r": 8}, "buttons": play_or_pause}
-    slider = {
-        **below,
-        "active": last,
-        "x": 0.36,  # clear of the buttons on a phone
-        "len": 0.64,
-        "pad": {"t": 12},
-        "currentvalue": {"prefix": "step ", "xanchor": "right"},
-        "steps": [{"label": str(t), "method": "animate", "args": [[str(t)], still]} for t in range(len(path))],
-    }
-    margin = {"l": 45, "r": 10, "t": top, "b": bottom, "autoexpand": False}
-    figure.update_layout(updatemenus=[buttons], sliders=[slider], margin=margin, legend=HANGING_LEGEND)
+    hover = "start %{pointNumber}: (%{x:.2f}, %{y:.2f})"
+    return points(path[-1].T, "ends of the starts", mark, hover, showlegend=False)

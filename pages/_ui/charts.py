@@ -41,8 +41,10 @@ def chart(picture: Chart, key: str, title: str = "") -> None:
 
 
 def table(picture: Chart, key: str, title: str = "", *, canvas: bool = False) -> None:
-    """The numbers of a chart, and its files; plotly did not draw one that is on a ``canvas``."""
+    """The numbers of a chart, and its files; one that is on a ``canvas`` has its sentence here too."""
     with st.expander("Table and downloads", key=f"{key}_table"):
+        if canvas:
+            st.caption(picture.sentence)
         st.dataframe(picture.table, hide_index=True, width="stretch")
         exports.chart_files(picture, key, title, canvas=canvas)
 

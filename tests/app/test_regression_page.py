@@ -39,17 +39,16 @@ def test_it_runs_and_says_what_it_found(page):
     assert "The predictor x is public, the response y is private" in text
     assert "Is the guarantee real?" in text
     assert "Proven: replacing one record" in text
-    assert subheaders(page)[:2] == ["Functional release", "What is released: a private surface"]
+    assert subheaders(page)[0] == "Functional release"
+    assert "The released surface over (x, y)" in text
 
 
 @pytest.mark.parametrize("dataset", ["sinusoid", "three_component"])
 @pytest.mark.parametrize("calibration", list(STATUS))
 def test_each_calibration_of_dp_pms_on_each_data_set(page, dataset, calibration):
     opened(page, reg_method="dp_pms", reg_dataset=dataset, calibration=calibration)
-    assert subheaders(page)[:2] == [
-        f"DP-PMS {calibration}",
-        "How it climbs: private anchors and noisy steps in y",
-    ]
+    assert subheaders(page)[0] == f"DP-PMS {calibration}"
+    assert "noisy steps in y; x never moves" in all_text(page)
     assert STATUS[calibration] in all_text(page)
     assert "The predictors are public: neighbours differ in one response" in all_text(page)
     assert metrics(page)["Branches found"].endswith(" %")

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, WebSocket, expect, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -200,18 +200,6 @@ class Dashboard:
         self.page.locator(f".st-key-{key} summary, .st-key-{key} button").first.click()
         self.page.wait_for_timeout(300)
         return self
-
-    def play(self, chart: Locator) -> None:
-        """Play an animation for a while and stop it; it must have moved."""
-        label = chart.locator(".slider-label").first
-        chart.locator(".updatemenu-button").first.click()
-        seen: set[str | None] = set()
-        end = time.monotonic() + 60
-        while len(seen) < 4:
-            assert time.monotonic() < end, f"the animation did not move: {seen}"
-            seen.add(label.text_content())
-            self.page.wait_for_timeout(50)
-        chart.locator(".updatemenu-button").nth(1).click()
 
     def shoot(self, name: str) -> Path:
         SHOTS.mkdir(exist_ok=True)

@@ -69,7 +69,7 @@ class Handle:
         """The link, the control in the sidebar and the answer say the same."""
         expect(self.page).to_have_url(re.compile(rf"[?&]epsilon={epsilon:g}(&|$)"))
         self.dashboard.settle()
-        assert f"At ε = {epsilon:g} " in self.dashboard.answer()
+        assert f"At ε = {epsilon:g}" in self.dashboard.answer()
         assert self.page.locator(".st-key-epsilon [data-testid=stSliderThumbValue]").inner_text() == f"{epsilon:g}"
         assert self.epsilon == epsilon
 
@@ -168,6 +168,41 @@ def test_two_methods_move_together(dashboard):
     first.agrees(0.7)
     assert second.epsilon == 0.7
     first.is_set(0.7)
+
+
+PAGES = {
+    "regression?curve=off&reg_n=600": ("released_chart", "functional_regression", "sinusoid", 600, {"delta": 1e-5}),
+    "regression?curve=off&reg_n=600&reg_method=dp_pms&calibration=experiments": (
+        "released_chart",
+        "dp_pms",
+        "sinusoid",
+        600,
+        {"delta": 1e-5, "calibration": "experiments"},
+    ),
+    "clusters?curve=off&clu_n_blobs=500": ("centres_chart", "functional_c", "blobs", 500, {"n_clusters": 4}),
+}
+
+
+@pytest.mark.parametrize("link", PAGES)
+def test_regression_and_clusters_have_it_too(dashboard, link):
+    key, method, name, n, options = PAGES[link]
+    dashboard.open(link)
+    handle = Handle(dashboard, key).ready()
+    handle.range.focus()
+    handle.range.press("Home")
+    handle.range.press("PageUp")
+    data = load_dataset(name, n=n, seed=0)
+
+    def agrees() -> None:
+        found = run(method, data, seed=0, epsilon=handle.epsilon, **options).rows
+        shown = json.loads(handle.figure.get_attribute("data-places"))
+        assert sorted(shown) == sorted(found.tolist())  # centres are numbered by the classes they are matched to
+
+    assert handle.epsilon < 1
+    agrees()
+    handle.is_set(handle.epsilon)
+    agrees()
+    dashboard.shoot(f"handle_{method}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,4 +1,4 @@
-"""The Regression page in a real browser: the pointer and the player."""
+"""The Regression page in a real browser: the pointer."""
 
 from __future__ import annotations
 
@@ -31,23 +31,3 @@ def test_first_screen_and_the_density_at_the_x_under_the_pointer(dashboard):
     page.mouse.move(box["x"] + 5, 5)
     expect(label.first).to_have_text("x = 0.46")
     assert star.bounding_box()["y"] == pytest.approx(rest, abs=1)
-
-
-def test_trajectories_play_step_by_step_and_keep_their_axes(dashboard):
-    dashboard.open(f"regression?reg_method=dp_pms&calibration=experiments&reg_n=500&{QUIET}")
-    chart = dashboard.page.locator(".st-key-ascent_chart .js-plotly-plot")
-    chart.scroll_into_view_if_needed()
-    label = chart.locator(".slider-label").first
-    assert label.text_content() == "step 7"
-    ends = chart.locator(".scatterlayer .trace").nth(3).locator("path.point")
-    places = [box["y"] for box in (point.bounding_box() for point in ends.all()[:8])]
-    ticks = [tick.bounding_box() for tick in chart.locator(".ytick text").all()]
-    dashboard.play(chart)
-    assert [tick.bounding_box() for tick in chart.locator(".ytick text").all()] == ticks
-    # Back to the start by the slider: the walkers then stand on their anchors, not at the ends.
-    grip = chart.locator(".slider-rail-touch-rect").bounding_box()
-    dashboard.page.mouse.click(grip["x"] + 12, grip["y"] + grip["height"] / 2)
-    expect(label.first).to_have_text("step 0")
-    moved = [box["y"] for box in (point.bounding_box() for point in ends.all()[:8])]
-    assert moved != places
-    dashboard.shoot("regression_playing")

@@ -75,7 +75,7 @@ def test_a_frame_is_the_engines_result_at_its_epsilon(data, method):
 
 def test_the_surface_is_the_released_density_on_the_corners_of_the_box(data):
     release = run("functional", data, seed=3, epsilon=1.0)
-    surface = frames.density(data, release)
+    surface = frames.density(release, data.box)
     assert isinstance(release.surface, ReleasedSurface)
     heights = surface["low"] + surface["steps"] / 65535 * (surface["high"] - surface["low"])
     corners = np.array([[x, y] for x in data.box[0] for y in data.box[1]])
@@ -118,7 +118,7 @@ def test_a_message_has_its_frames_in_order_and_at_most_so_many_bytes(data):
     made = frames.frame(data, wanted, "It")
     assert len(made.places) > 100
     stops = frames.epsilon_stops("dp_grams")
-    surface = frames.density(data, run("functional", data, seed=3, epsilon=1.0))
+    surface = frames.density(run("functional", data, seed=3, epsilon=1.0), data.box)
     full = [replace(made, epsilon=epsilon, layers=made.layers | {"surface": surface}) for epsilon in stops[::-1]]
     message = frames.message("it", {}, full)
     assert len(message) <= frames.MOST_BYTES
@@ -138,3 +138,42 @@ def test_private_data_have_no_frame(data):
         frames.frame(private, RUN, "It")
     with pytest.raises(DataError, match="private"):
         frames.frame_of(private, run("functional", data, seed=3), RUN, "It")
+
+
+def test_the_frames_of_regression_and_clusters_are_the_engines_too():
+    data = load_dataset("sinusoid", n=300, seed=0)
+    for method in ("functional_regression", "dp_pms"):
+        release = run(method, data, seed=1, epsilon=2.0)
+        made = frames.frame(data, Run(method=method, dataset="sinusoid", n=300, epsilon=2.0, seed=1), "It")
+        np.testing.assert_array_equal(made.places, release.curve)
+        assert f"{100 * score(release, data)['branch_recall']:.0f} %" in made.sentence
+        assert made.table[1][1:3] == [f"{value:.3f}" for value in release.curve[0]]
+        assert ("surface" in made.layers) == (release.surface is not None)
+        assert ("tracks" in made.layers) == (release.trajectories is not None)
+    data = load_dataset("blobs", n=300, seed=0)
+    for method in ("functional_c", "dp_grams_c"):
+        release = run(method, data, seed=1, epsilon=2.0)
+        made = frames.frame(data, Run(method=method, dataset="blobs", n=300, epsilon=2.0, seed=1), "It")
+        assert sorted(map(tuple, made.places)) == sorted(map(tuple, release.modes))
+        assert f"{score(release, data)['ari']:.2f}" in made.sentence
+        assert len(made.layers["tints"]) == 300
+    iris = load_dataset("iris")
+    made = frames.frame(iris, Run(method="functional_c", dataset="iris", n=iris.n, epsilon=2.0, seed=1), "It")
+    assert made.places.shape[1] == 2  # in the plane of the picture
+    assert not {"surface", "tracks"} & set(made.layers)
+
+
+def test_the_scenes_hold_what_never_moves(data):
+    plain = run("mean_shift", data)
+    scene = unpacked(frames.message("it", frames.modes_scene(data, plain, None), []))
+    np.testing.assert_array_equal(scene["still"]["truth"], data.true_modes)
+    np.testing.assert_array_equal(scene["still"]["plain"], plain.modes)
+    assert scene["box"] == data.box.tolist()
+    curves = load_dataset("sinusoid", n=200, seed=0)
+    scene = unpacked(frames.message("it", frames.regression_scene(curves, run("lowess", curves)), []))
+    assert np.all(np.diff(scene["still"]["plain_line"][:, 0]) >= 0)
+    assert len(scene["still"]["records"]) == 200
+    blobs = load_dataset("blobs", n=300, seed=0)
+    scene = unpacked(frames.message("it", frames.clusters_scene(blobs, run("kmeans", blobs, n_clusters=3)), []))
+    (x, y), records = scene["box"], scene["still"]["records"]
+    assert np.all((records[:, 0] > x[0]) & (records[:, 0] < x[1]) & (records[:, 1] > y[0]) & (records[:, 1] < y[1]))
