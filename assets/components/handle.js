@@ -56,7 +56,8 @@ class View {
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.canvas);
     this.range.addEventListener("pointermove", (event) => (this.moved = event.timeStamp));
-    this.range.addEventListener("pointerdown", (event) => (this.moved = event.timeStamp));
+    this.range.addEventListener("pointerdown", (event) => Object.assign(this, { moved: event.timeStamp, held: true }));
+    for (const end of ["pointerup", "pointercancel"]) this.range.addEventListener(end, () => (this.held = false));
     this.range.addEventListener("keydown", () => (this.moved = undefined));
     this.range.addEventListener("input", (event) => this.dragged(event));
     this.range.addEventListener("change", () => this.letGo());
@@ -70,16 +71,17 @@ class View {
   }
 
   update(data, send) {
-    const fresh = !this.data || data.epsilon !== this.data.epsilon || data.name !== this.data.name;
+    const fresh = data.run !== this.data?.run;
     Object.assign(this, { data, send });
     this.range.max = data.stops.length - 1;
-    if (fresh) {
+    if (fresh) this.draws = undefined;
+    if (fresh && !this.held) {
       clearTimeout(this.timer);
       this.place(data.stops.indexOf(data.epsilon));
     }
     this.readColours();
     this.arrived(data.name);
-    if (this.wanted && this.pack?.draws) this.arrived(`${data.name}_draws`);
+    this.arrived(`${data.name}_draws`);
   }
 
   readColours() {
@@ -93,15 +95,21 @@ class View {
   }
 
   arrived(name) {
-    if (!this.data) return;
+    const pack = packs.get(name);
+    if (!this.data || !pack) return;
     if (name === `${this.data.name}_draws`) {
-      this.draws = packs.get(name).frames.filter((frame) => !frame.gap);
+      if (pack.run !== this.data.run || pack.frames.length < pack.expected) return;
+      this.draws = pack.frames.filter((frame) => !frame.gap);
       if (this.wanted && !this.playing) this.play("draws");
       return;
     }
-    if (name !== this.data.name || !packs.has(name)) return;
-    this.pack = packs.get(name);
-    this.frames = this.data.stops.map((stop) => this.pack.frames.find((frame) => frame.epsilon === stop));
+    if (name !== this.data.name) return;
+    // Frames of other settings are no results of these: the picture fades until its own are here.
+    const own = pack.run === this.data.frames;
+    this.figure.classList.toggle("waiting", !own);
+    this.pack = own ? pack : null;
+    this.frames = this.data.stops.map((stop) => this.pack?.frames.find((frame) => frame.epsilon === stop));
+    if (!own) return;
     const best = this.pack.frames.findLast((frame) => frame.layers.surface);
     this.top = best ? best.layers.surface.high : 1;
     this.legend.replaceChildren(...this.pack.legend.map(([kind, words]) => {
@@ -203,7 +211,7 @@ class View {
     }
     this.playing = what;
     this.buttons[what].ariaPressed = "true";
-    const [tick, pause] = { epsilon: this.epsilonTick(), tracks: this.tracksTick(), draws: this.drawsTick() }[what];
+    const [tick, pause] = this[`${what}Tick`]();
     if (still.matches) {
       // Whoever wants less motion gets one step a press.
       tick(what === "tracks" ? Infinity : pause);

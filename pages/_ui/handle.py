@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -41,10 +42,10 @@ def show(run: Run, data: Dataset, release: Release, scene: dict[str, Any], key: 
     def ask_draws() -> None:
         st.session_state[ASKED] = run
 
-    state = {"name": key, "epsilon": run.epsilon, "stops": stops}
-    _handle(data=state, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
-    here = frame_of(data, release, run, title)
     base = replace(run, epsilon=0.0)
+    state = {"name": key, "epsilon": run.epsilon, "stops": stops, "run": _mark(run), "frames": _mark(base)}
+    _handle(data=state, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
+    here, scene = frame_of(data, release, run, title), scene | {"run": _mark(base)}
 
     def at(epsilon: float) -> Frame:
         return frame(data, replace(run, epsilon=epsilon), title)
@@ -56,13 +57,20 @@ def show(run: Run, data: Dataset, release: Release, scene: dict[str, Any], key: 
     if st.session_state.get(ASKED) == run:
         seeds = range(run.seed + 1, run.seed + 1 + DRAWS)
         work = jobs.one_by_one(("draws", run), seeds, lambda seed: frame(data, replace(run, seed=seed), title))
-        _filling(work, [], scene, f"{key}_draws")
+        _filling(work, [], scene | {"run": _mark(run), "expected": DRAWS}, f"{key}_draws")
+
+
+def _mark(run: Run) -> str:
+    """What tells the frames of one run from those of another."""
+    return f"{zlib.crc32(repr(run).encode()):08x}"
 
 
 def _filling(work: jobs.Work, first: list[Frame], scene: dict[str, Any], key: str) -> None:
     def draw(found: dict[Any, Frame], _job: jobs.Job | None) -> None:
         known = {one.epsilon for one in first}
         _send([*first, *(one for one in found.values() if one.epsilon not in known)], scene, key)
+        if work.error:
+            st.caption(f"Not all results could be made. {work.error}")
 
     # What is there is drawn at once: nobody waits for the other frames.
     jobs.live(replace(work, begun=lambda _found: True), draw)
