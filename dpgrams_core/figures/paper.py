@@ -198,9 +198,8 @@ class Standing:
 
 def column_title(column: Column) -> str:
     """A column of ours as people call it."""
-    if column.design:
-        return column.title or f"{METHODS[column.method].title}, as run"
-    return method_title(column.method, column.options.items())
+    known = f"{METHODS[column.method].title}, as run"
+    return column.title or (known if column.design else method_title(column.method, column.options.items()))
 
 
 def judged(experiment: Experiment, results: Sequence[tuple[str, CellResult]]) -> pd.DataFrame:

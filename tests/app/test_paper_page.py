@@ -188,14 +188,14 @@ def test_the_answer_counts_the_cells_of_every_kind_of_table(filled):
     again, none, proven = answer(app).split(". ")
     assert "0 of 40 cells of the mode tables come out to the digit" in again  # those here are made up
     assert none == "That computation has no guarantee"
-    functional, tight = proven.split("; the paper’s own algorithm (")
+    functional, tight = proven.split("; the paper’s own algorithm in ")
     for name in PRINTED:
         table = judged(EXPERIMENTS[name], shipped(name).results)
         found = {item.column.name: item for item in standings(EXPERIMENTS[name], table)}
         for column, sentence in (("functional", functional), ("tight", tight)):
             assert f"{found[column].ahead} of {found[column].cells} cells of the" in sentence
     kinds = "mode tables and regression tables: proven; clustering tables: proven, given the representation"
-    assert functional.startswith(f"With one, the functional release ({kinds}) is at least as good")
+    assert functional.startswith(f"With one ({kinds}), the functional release is at least as good")
     totals = next(body for body in html(app) if "totals" in body and "<table" in body)
     assert totals.count("<tr class=") == 5  # what was run, again, and one row for each kind of noise
 

@@ -3,8 +3,9 @@
 The printed tables of regression do **not** come from it, or from any code that is public.  Their records are known, and
 the baseline, PMS, comes out of them to every printed digit; the private column does not.  This code has about the
 printed errors of the sinusoid for n >= 600 at epsilon = 0.1, half of them at larger epsilon, and mostly errors many
-times smaller than the printed ones on the three steps (larger at n = 2000, epsilon = 1).  Against alg:dp-pms it has,
-besides what DP-GRAMS as run has:
+times smaller than the printed ones on the three steps (larger at n = 2000, epsilon = 1).  Clipped contributions
+are summed, as alg:dp-pms prints it; it prints no formula of the noise, and here it is that of their mean (2 C / m).
+Against alg:dp-pms it has besides:
 
 - starts at records: the exponential mechanism draws among the records themselves, so that first responses of records
   are released as they are (their predictors too, which the paper takes as public);

@@ -147,12 +147,15 @@ def answer(known: Known, again: Again) -> None:
     if modes := again.get("modes"):
         text = f"Run again as the authors ran it, <b>{modes.equal} of {modes.cells}</b> cells of the mode tables come "
         text += "out to the digit. That computation has no guarantee. "
-    text += (
-        f"With one, the functional release ({_status(known, 'functional')}) is at least as good as the printed value "
-    )
-    text += f"in {_counts(known, 'functional')}"
+    functional, tight = (f" ({status})" if (status := _status(known, name)) else "" for name in ("functional", "tight"))
+    if functional == tight:  # then it is said once
+        text += f"With one{functional}, the functional release"
+        tight = ""
+    else:
+        text += f"With one, the functional release{functional}"
+    text += f" is at least as good as the printed value in {_counts(known, 'functional')}"
     if _counts(known, "tight"):
-        text += f"; the paper’s own algorithm ({_status(known, 'tight')}), in {_counts(known, 'tight')}"
+        text += f"; the paper’s own algorithm{tight} in {_counts(known, 'tight')}"
     layout.answer(f"{text}.")
 
 
@@ -183,8 +186,9 @@ def totals(known: Known, again: Again) -> None:
         st.html(totals_html(known, again, COUNTED))
         margin = EXPERIMENTS["clustering"].margin
         st.caption(
-            f"Printed cells where ours is at least as good; of clusters, an ARI within {margin:g} of the printed one "
-            "counts. “Clearly”: by more than two standard errors, of the cells where the printed ones can say so; in "
+            "As run: cells that are the printed ones to the digit, and (≈) within two standard errors. Others: printed "
+            f"cells where ours is at least as good; of clusters, an ARI within {margin:g} of the printed one counts. "
+            "“Clearly”: by more than two standard errors, of the cells where the printed ones can say so; in "
             "the mode tables and on the blobs they leave out the draw of the data."
         )
 

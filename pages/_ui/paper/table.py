@@ -15,7 +15,7 @@ from dpgrams_core.figures.style import short
 from dpgrams_core.model.guarantee import status_colour, status_words
 from dpgrams_core.studies.paper.experiments import Column, Experiment
 from dpgrams_core.studies.paper.tables import ONE_RUN, paper_table
-from pages._ui.paper.words import AGAIN_WORDS, COLUMN_WORDS, PRINTED_METHODS, TITLES
+from pages._ui.paper.words import AGAIN_TOTALS, AGAIN_WORDS, COLUMN_WORDS, PRINTED_METHODS, TITLES
 
 # Direction: who is ahead; full: by more than two standard errors.
 MARKS = {(True, True): "▲", (True, False): "△", (False, True): "▼", (False, False): "▽"}
@@ -100,7 +100,7 @@ def _again_total(name: str, item: Repetition | None) -> str:
     if item is None:
         return "<td>–</td>"
     more = "" if item.equal == item.cells else f"<small>≈: {item.near} of {item.cells}</small>"
-    what = f"<small>{AGAIN_WORDS[name]}</small>"
+    what = f"<small>{AGAIN_TOTALS[name]}</small>"
     return f"<td><span>{item.equal} of {item.cells}</span><small>to the digit</small>{more}{what}</td>"
 
 

@@ -67,6 +67,7 @@ AGAIN_WORDS = {
     "regression": "of May 2026, run by us",
     "clustering": "by us, plausible settings",
 }
+AGAIN_TOTALS = {"modes": "", "regression": "the public code", "clustering": "plausible settings"}
 TITLES = {
     "as_run": "As run, again by us",
     "experiments": "The text taken literally (“experiments”)",
@@ -76,33 +77,25 @@ TITLES = {
 }
 DIFFERS_TITLE = "What differs between the text and what was run"
 # Of each kind of table: what, in the text, as run (``WHAT_RAN``; how sure it is: ``SURE``), and what follows.
-_SUM = (
-    "a record’s contribution",
-    "clipped, then averaged over the minibatch",
-    "divided by the minibatch’s kernel total, clipped at the same C, then summed",
-    "the clip hardly ever acts, and the noise, set for a mean, is about m times smaller than C asks for",
-)
-_NOISE = (
-    "the noise’s formula",
-    "eq:sigma-corr, with Δ_corr and the least of three terms",
-    "2C for Δ_corr and one of the terms; where the ascent’s ε is at most 1, a limit for small ε that the text has not",
-    "the limit is some per cent less noise than the formula",
-)
-_PICKED = (
-    "settings of each data set",
-    "the clip multiplier, by a pilot grid search",
-    "number of starts, their part of ε, DAP’s radius as well",
-    "picked on the records, not paid for",
-)
 _ASCENT = (
-    _SUM,
+    (
+        "a record’s contribution",
+        "clipped, then averaged over the minibatch",
+        "divided by the minibatch’s kernel total, clipped at the same C, then summed",
+        "the clip hardly ever acts, and the noise, set for a mean, is about m times smaller than C asks for",
+    ),
     (
         "gradient clip and density floor",
         "in the algorithm; “not separately tuned or reported” in the experiments",
         "neither",
         "one record can move a step through the shared denominator without a bound",
     ),
-    _NOISE,
+    (
+        "the noise’s formula",
+        "eq:sigma-corr, with Δ_corr and the least of three terms",
+        "2C for Δ_corr and one of the terms; where the ascent’s ε is at most 1, a limit for small ε, not in the text",
+        "the limit is some per cent less noise than the formula",
+    ),
     (
         "where the lattice ends",
         "public; for RNA-Seq a “robust R90 rule”",
@@ -116,7 +109,12 @@ _ASCENT = (
         "nothing to speak of",
     ),
     ("minibatch size", "n / log n rounded up", "rounded down", "nothing to speak of"),
-    _PICKED,
+    (
+        "settings of each data set",
+        "the clip multiplier, by a pilot grid search",
+        "number of starts, their part of ε, DAP’s radius as well",
+        "picked on the records, not paid for",
+    ),
 )
 _SILVERMAN = ("bandwidth h", "a rate rule, or Silverman’s", "Silverman’s rule on the records", "not paid for")
 DIFFERS = {
@@ -152,8 +150,12 @@ DIFFERS = {
             "a draw spends more than its part of ε",
         ),
         ("minibatch", "one for all starts of a round", "one for each start and round", "noise is set for fewer draws"),
-        _SUM,
-        _NOISE,
+        (
+            "scale of the noise",
+            "for T steps; no formula is printed",
+            "for 2C/m, as if clipped contributions were averaged; they are summed, as printed",
+            "it is about m times smaller than C asks for",
+        ),
         ("correlation of the noise", "over x and y", "over y only", "–"),
         ("end points", "merged to a curve on a grid of x", "returned as they are", "errors are over the starts"),
         ("bandwidth h", "a rate rule, or Silverman’s", "Silverman’s rule on the responses", "not paid for"),
