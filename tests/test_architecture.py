@@ -50,6 +50,8 @@ CACHES = ("cache", "lru_cache", "cache_data", "cache_resource")
 REMEMBERED = {
     f"{CORE}.own_data.twin._law": "a released surface, which may be published; whoever asks has to have it",
     f"{CORE}.own_data.pricing._priced_by_size": "a method, its settings, n and the box: public facts, no record",
+    f"{CORE}.privacy.calibration.gaussian_multiplier": "epsilon and delta",
+    f"{CORE}.privacy.calibration.exact_epsilon": "a multiplier and delta",
     f"{CORE}.privacy.accountants.rounds_multiplier": "epsilon, delta, n and the sizes of rounds",
     f"{CORE}.privacy.accountants._log_binomials": "a whole number",
     f"{CORE}.privacy.accountants.poisson_gaussian_epsilon": "a multiplier, a share, delta and the number of rounds",

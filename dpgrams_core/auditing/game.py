@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -120,7 +120,7 @@ def plan_game(
     return Game(
         method=chosen,
         spec=chosen.spec(**{name: value for name, value in budget.items() if name in names}, **settings),
-        pair=worlds,
+        pair=replace(worlds, first=worlds.first.for_many_runs(), second=worlds.second.for_many_runs()),
         epsilon=float(epsilon),
         delta=float(delta),
         trials=whole("trials", TRIALS[door] if trials is None else trials, MIN_TRIALS, MAX_TRIALS),

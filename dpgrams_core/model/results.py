@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -130,6 +131,14 @@ class Dataset:
         """What ``sums`` adds up over all records: the one question that data too large to be held can answer."""
         return sums(self.points)
 
+    def for_many_runs(self) -> Dataset:
+        """The same data for many simulated runs, frames or trials: sums over the records are computed once.
+
+        They are kept with what is returned and go with it, known by the records that they were computed of, so that
+        data made from these with other records have their own.  Private data are drawn from once, and stay as they are.
+        """
+        return self if self.private else _Reused(**{item.name: getattr(self, item.name) for item in fields(self)})
+
     def refuse_other(self, method: str, spec: Any) -> None:
         """Refuse a method or settings that these data were not prepared for; with all their records they serve any."""
 
@@ -181,6 +190,22 @@ class Dataset:
         if self.kind != "regression":
             raise DataError(f"The data set {self.name} holds {self.kind} data, which have no predictor and response.")
         return self.points
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Reused(Dataset):
+    _sums: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def add_up(self, sums: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        if self.private:
+            return super().add_up(sums)
+        key = (sums, hashlib.blake2b(np.ascontiguousarray(self.points).data).digest())
+        if key not in self._sums:
+            self._sums[key] = frozen_array(super().add_up(sums))
+        return self._sums[key]
+
+    def for_many_runs(self) -> Dataset:
+        return self
 
 
 def refuse_private(data: Dataset, door: str = "") -> None:

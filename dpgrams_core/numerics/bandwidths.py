@@ -86,7 +86,7 @@ def reference_spread(box: np.ndarray) -> float:
     return REFERENCE_SPREAD * mean_side(box)
 
 
-def predicted_release_error(h: float, *, n: int, d: int, box: np.ndarray, sigma: float) -> tuple[float, float, float]:
+def predicted_release_error(h: Any, *, n: int, d: int, box: np.ndarray, sigma: float) -> tuple[Any, Any, Any]:
     """Predicted squared error of a bump's place from a functional release: (privacy, sampling, bias).
 
     For a Gaussian bump of A records with spread s, released at bandwidth h with noise sigma white in the
@@ -119,8 +119,8 @@ def release_bandwidth(*, n: int, d: int, box: np.ndarray, sigma: float) -> float
     """
     widest = reference_spread(box) * math.sqrt(d)
     grid = widest * np.geomspace(0.3, 1.0, 141)
-    errors = [sum(predicted_release_error(float(h), n=n, d=d, box=box, sigma=sigma)) for h in grid]
-    return float(grid[int(np.argmin(errors))])
+    privacy, sampling, bias = predicted_release_error(grid, n=n, d=d, box=box, sigma=sigma)
+    return float(grid[int(np.argmin(privacy + sampling + bias))])
 
 
 def h_opt(facts: BandwidthFacts) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from scipy.special import erfcx, log_ndtr, ndtr
 
@@ -86,6 +87,7 @@ def _small_shift_delta(half: float, tail: float) -> float:
     return math.exp(-0.5 * (tail - half) ** 2) / math.sqrt(2 * math.pi) * bracket
 
 
+@lru_cache(maxsize=256, typed=True)  # many runs ask for the same few
 def exact_epsilon(multiplier: float, delta: float) -> float:
     """The least epsilon of Gaussian noise of ``multiplier`` times the sensitivity: the inverse of the exact curve.
 
@@ -102,6 +104,7 @@ def exact_epsilon(multiplier: float, delta: float) -> float:
     return float(brentq(lambda epsilon: gaussian_delta(epsilon, multiplier) - delta, 0.0, high, xtol=1e-25, rtol=1e-13))
 
 
+@lru_cache(maxsize=256, typed=True)  # many runs ask for the same few
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
     """z(epsilon, delta): the least noise, in units of the sensitivity, of one Gaussian release.
 

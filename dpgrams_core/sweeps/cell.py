@@ -175,10 +175,13 @@ def run_cell(cell: Run) -> CellResult:
     private = cell.method not in METHODS or METHODS[cell.method].private
     options = cell.settings if private else dict(cell.options)
     outcomes = {}
+    data, drawn = None, None
     for number in cell.numbers:
         checkpoint()
         try:
-            data = load_dataset(cell.dataset, n=cell.n, seed=data_seed(cell, number), design=cell.design)
+            if data is None or data_seed(cell, number) != drawn:  # repeated runs on one draw share its sums
+                drawn = data_seed(cell, number)
+                data = load_dataset(cell.dataset, n=cell.n, seed=drawn, design=cell.design).for_many_runs()
             started = time.perf_counter()
             release = run(cell.method, data, seed=noise_seed(cell, number), **options)
             taken = time.perf_counter() - started

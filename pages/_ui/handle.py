@@ -32,7 +32,7 @@ def show(run: Run, data: Dataset, release: Release, scene: dict[str, Any], key: 
     The frame of the release that is there comes first, the others while the page is looked at: shared by all visitors,
     since they depend on public settings only.
     """
-    stops, title = epsilon_stops(run.method), title_of(run)
+    stops, title, data = epsilon_stops(run.method), title_of(run), data.for_many_runs()
 
     def set_epsilon() -> None:
         # A visitor's browser may send anything.

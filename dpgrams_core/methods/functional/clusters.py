@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpgrams_core.methods.baselines.kmeans import fitted_kmeans
 from dpgrams_core.methods.functional.likely_places import likely_places
 from dpgrams_core.methods.functional.modes import modes_of, release_surface, sized
 from dpgrams_core.methods.functional.spec import FunctionalCSpec, FunctionalSpec
@@ -73,11 +74,9 @@ def released_centres(surface: BareSurface, count: int) -> Array:
     There are ``count`` of them, or fewer where the release shows fewer places, as DP-GRAMS-C may find fewer. That is no
     error: the release is drawn and paid for by now.
     """
-    from sklearn.cluster import KMeans  # here, since it takes a second to load
-
     places, shares = likely_places(surface)
     # A fixed seed: the same release gives the same centres.
-    model = KMeans(min(count, len(places)), n_init=K_MEANS_STARTS, random_state=0).fit(places, sample_weight=shares)
+    model = fitted_kmeans(places, min(count, len(places)), K_MEANS_STARTS, 0, shares)
     return towards_peaks(model.cluster_centers_, places, shares, reference_spread(surface.box))
 
 
