@@ -83,12 +83,12 @@ def facts(release: Release) -> list[str]:
 
 
 def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
-    """What a method's modes come from: its released surface or rounds, and its anchors, if it has them."""
+    """What a method's modes come from: its released surface, or its anchors, if it has either."""
     data, release = cache.records(run), cache.release(run)
-    if release.surface is not None or release.pooled is not None:
+    if release.surface is not None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
         charts.chart(cache.picture(run, released_chart, data, release), f"released{mark}", title)
-    if release.surface is None and release.anchors is not None:
+    elif release.anchors is not None:
         what = "private" if release.events else "unpriced"  # as run, no accountant can price them
         title = f"{whose}: where it starts ({what})" if whose else f"Where it starts: {what} anchors"
         charts.chart(cache.picture(run, anchors_chart, data, release), f"anchors{mark}", title)
@@ -142,7 +142,7 @@ def show_main(run: Run, release: Release, key: str, title: str = "") -> None:
     """The main picture with its ε handle; grey lines of the plain density only where no private surface is."""
     if title:
         st.subheader(title)
-    scene = modes_scene(data, baseline, grid if release.surface is None else None)
+    scene = modes_scene(data, baseline, grid if release.surface is None and release.pooled is None else None)
     handle.show(run, data, release, scene, f"{key}_chart", SMALLER)
 
 

@@ -174,8 +174,11 @@ def _few(count: int, most: int) -> Array:
 
 
 def density(release: Release, box: Array) -> dict[str, Any] | None:
-    """The released surface over a box as a density, where there is one of two columns."""
-    surface = release.surface
+    """The released surface, or what the rounds of tight show together, over a box of two columns as a density."""
+    surface, rounds = release.surface, release.pooled
+    if rounds is not None and len(box) == 2:
+        heights = rounds.unit * rounds.grid_in_noise(grid_axes(box, NODES), rounds.box)
+        return sixteen_bits(heights / (release.spec.batch_size * 2 * np.pi * rounds.h**2))
     if not isinstance(surface, ReleasedSurface) or surface.dimension != 2:
         return None
     heights = surface.grid(grid_axes(box, NODES))

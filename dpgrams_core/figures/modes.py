@@ -133,15 +133,12 @@ def verdict(data: Dataset, release: Release, title: str) -> str:
 
 
 def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
-    """The released surface, or what the rounds of tight show together: private, with each mode's height."""
+    """The released surface: private, with each mode's height above the noise."""
     refuse_private(data)
-    surface, rounds = release.surface, release.pooled
+    surface = release.surface
+    assert isinstance(surface, ReleasedSurface)
     x, y = traces.grid_axes(data.box, nodes)
-    if rounds is not None:
-        heights = rounds.grid_in_noise([x, y], data.box)
-    else:
-        assert isinstance(surface, ReleasedSurface)
-        heights = surface.grid([x, y]) / surface.noise_scale
+    heights = surface.grid([x, y]) / surface.noise_scale
     top = float(max(heights.max(), 1.0))  # without it the colours would begin at the lowest noise and not at 0
     heat = traces.released_surface(x, y, heights, "(%{x:.2f}, %{y:.2f})", zmax=top)
     significance = release.significance if release.significance is not None else np.empty(0)
@@ -149,13 +146,7 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     labels = named([f"{value:.1f} σ" for value in significance], style.LABEL)
     figure = go.Figure([heat, points(release.modes.T, title, PRIVATE_MARK, hover, showlegend=True, **labels)])
     sentence = "The released surface, in units of its known noise: nothing stands above the noise at this ε and n."
-    if rounds is not None:
-        sentence = (
-            f"What the {len(rounds.rounds)} rounds released, read together, in units of their known noise: private, "
-            f"and the modes are read off it. It is a guess where no round looked. The weakest of the "
-            f"{len(significance)} modes stands {significance.min():.1f} σ high."
-        )
-    elif len(significance):
+    if len(significance):
         sentence = (
             f"The released surface itself, in units of its known noise: private, and all that follows is free. "
             f"The weakest of the {len(significance)} modes stands {significance.min():.1f} σ above the noise "

@@ -66,14 +66,15 @@ def epsilon(**facts: Any) -> Any:
 
 def delta(default: float) -> Any:
     """The slack of the guarantee."""
-    words = "Room for rare exceptions to ε (δ); keep it far below 1/n."
+    words = "Room for rare exceptions to ε (δ); keep it far below 1/n. A smaller δ: a little more noise."
     facts = {"symbol": "δ", "low": SMALLEST_DELTA, "high": 1.0, "check": asked_delta, "steps": DELTAS}
     return setting(default, label="Slack, δ", words=words, **facts)
 
 
 def bandwidth(words: str = "", *, rules: bool = True, more: Mapping[str, str] = MappingProxyType({})) -> Any:
     """The bandwidth: a number, or with ``rules`` also the name of a rule, of ``more`` those that one method has."""
-    own_words = "How wide each record is smeared out (h). Rules that read the data are not public."
+    own_words = "How wide each record is smeared out (h); wider: less noise, less detail. "
+    own_words += "Rules that read the data are not public."
     titles = {name: rule.title for name, rule in BANDWIDTH_RULES.items()} | dict(more)
     facts: dict[str, Any] = {"choices": tuple(titles), "titles": titles, "or_number": True} if rules else {}
     facts |= {"label": "Bandwidth, h", "words": words or own_words, "symbol": "h", "steps": WIDTHS, "empty": "auto"}
@@ -124,7 +125,7 @@ def count(label: str, words: str, high: int | None, *, low: int = 1, default: in
 
 def batch_size() -> Any:
     """The minibatch."""
-    words = "Records looked at in each step (m); auto chooses for you. In tight all: a smaller batch means more noise."
+    words = "Records looked at in each step (m); auto chooses for you. In tight all of them: fewer mean more noise."
     return count("Minibatch size, m", words, None, symbol="m", steps=BATCHES, empty="auto")
 
 

@@ -49,7 +49,8 @@ class DPGramsSpec(Spec):
     clip_multiplier: float | None = setting(
         None,
         label="Clip multiplier",
-        words="How far one record may pull (C* = multiplier · h^-(d+1)). In tight: the longest step, in bandwidths.",
+        words="How far one record may pull (C* = multiplier · h^-(d+1)). In tight: the longest step, in bandwidths; "
+        "below 1 the climbs fall short of the modes, above 1 their ways alone change.",
         symbol="C* h^(d+1)",
         steps=CLIPS,
         empty=f"{CLIP_MULTIPLIER:g}",

@@ -75,7 +75,8 @@ class DPPMSSpec(Spec):
     clip_multiplier: float | None = setting(
         None,
         label="Clip multiplier",
-        words="How far one record may pull (C = multiplier / h).",
+        words="How far one record may pull (C = multiplier / h). In tight: the longest step, in bandwidths; below 1 "
+        "the climbs fall short of the branches.",
         symbol="c_clip",
         steps=CLIPS,
         empty="auto",

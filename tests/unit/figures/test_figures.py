@@ -83,18 +83,6 @@ def test_the_released_surface_is_drawn_in_units_of_its_noise(scene):
     assert f"{release.significance.min():.1f} σ above the noise" in chart.sentence
 
 
-def test_what_the_rounds_of_tight_show_together_is_drawn_in_units_of_their_noise(scene):
-    release = run("dp_grams", scene["data"], calibration="tight", seed=0)
-    chart = released_chart(scene["data"], release)
-    heat, pooled = chart.figure.data[0], release.pooled
-    place = np.array([[heat.x[40], heat.y[10]]])
-    assert heat.z[10][40] == pytest.approx(float(pooled.at(place)[0][0]) / pooled.unit, rel=1e-4, abs=1e-4)
-    # A mode is a mean of end points, so that it stands hardly lower than the highest place of the picture.
-    assert np.max(heat.z) < 1.1 * release.significance.max()
-    assert f"the {len(pooled.rounds)} rounds released" in chart.sentence
-    assert f"{release.significance.min():.1f} σ high" in chart.sentence
-
-
 def test_two_methods_side_by_side_share_their_axes(scene):
     charts = [
         contour_chart(scene["data"], scene["grid"], scene[name], scene["plain"]) for name in ("private", "functional")

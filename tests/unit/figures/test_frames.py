@@ -84,6 +84,17 @@ def test_the_surface_is_the_released_density_on_the_corners_of_the_box(data):
     np.testing.assert_allclose(heights[np.ix_([0, -1], [0, -1])], exact, atol=step)
 
 
+def test_the_surface_of_tight_is_what_its_rounds_show_together(data):
+    release = run("dp_grams", data, seed=3, epsilon=1.0, calibration="tight")
+    surface, pooled = frames.density(release, data.box), release.pooled
+    shown = surface["low"] + surface["steps"] / 65535 * (surface["high"] - surface["low"])
+    x, y = frames.grid_axes(data.box, frames.NODES)
+    heights = np.array([float(pooled.at(np.array([[x[14], y[45]]]))[0][0]), release.heights.max()])
+    exact = heights / (data.n * 2 * np.pi * pooled.h**2)
+    assert shown[14, 45] == pytest.approx(exact[0], abs=(surface["high"] - surface["low"]) / 65535)
+    assert shown.max() == pytest.approx(exact[1], rel=0.1)  # the highest mode is the top of the picture
+
+
 def test_all_frames_share_their_unit_noise():
     """With one bandwidth the surface is linear in its noise: between two ε the difference is a multiple of it."""
     data = load_dataset("four_corners", n=300, seed=0)
