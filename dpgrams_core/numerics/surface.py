@@ -153,8 +153,8 @@ def _direct_sum(block: Array, bases: tuple[AxisBasis, ...]) -> Array:
         return np.asarray(factors[0].sum(axis=1))
     if len(factors) == 2:
         return factors[0] @ factors[1].T
-    pairs = np.einsum("an,bn->abn", factors[0], factors[1]).reshape(-1, len(block))
-    return (pairs @ factors[2].T).reshape([len(factor) for factor in factors])
+    first, second, third = factors  # one function of the first axis at a time: with all, a chunk would take a gigabyte
+    return np.stack([(row * second) @ third.T for row in first])
 
 
 @dataclass(frozen=True, eq=False)
