@@ -72,7 +72,8 @@ def ratio_chart(experiment: Experiment, table: pd.DataFrame, measure: str) -> Ch
         side = (1, 10 ** (high + room)) if scored.more_is_better else (10 ** (low - room), 1)
         figure.add_vrect(x0=side[0], x1=side[1], fillcolor=SHADE, line_width=0, layer="below")
     y_axis = {"type": "category", "categoryorder": "array", "categoryarray": rows[::-1], "automargin": True}
-    plain_layout(figure, max(260, ROW_HEIGHT * len(rows) + 150), x_axis, y_axis)
+    # On a narrow screen the legend has a line for each column.
+    plain_layout(figure, max(260, ROW_HEIGHT * (len(rows) + len(figure.data)) + 100), x_axis, y_axis)
     figure.update_layout(legend={"y": 1.01})
     order = ["dataset", "n", "epsilon", "column", "status", "measure", "printed", "printed_se", "ours", "se"]
     shown = here[[*order, "ratio", "ahead", "clear", "runs", "failures"]].reset_index(drop=True)
