@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -267,4 +268,4 @@ with files_place:
         page="clusters",
         notes=[f"{caption} Records, their colours and k-means are shown without privacy."],
     )
-curve(run, count)
+charts.part("curve", group.keys, partial(curve, run, count))

@@ -197,7 +197,7 @@ if len(runs) == 1:
         layout.guarantee_card(first)
     surface, origin = st.columns(2, gap="medium")
     with surface:
-        landscape(of_grid, data, grid, bandwidth)
+        charts.part("landscape", group.keys, partial(landscape, of_grid, data, grid, bandwidth))
     with origin:
         show_origin(runs[0])
 else:
@@ -228,7 +228,7 @@ else:
     for column, title, arm, mark in zip(st.columns(2, gap="medium"), titles, runs, MARKS, strict=True):
         with column:
             show_origin(arm, mark, title)
-    landscape(of_grid, data, grid, bandwidth)
+    charts.part("landscape", group.keys, partial(landscape, of_grid, data, grid, bandwidth))
 with place:
     exports.simulation_files(
         [*runs, mean_shift(runs[0])],
@@ -239,5 +239,5 @@ with place:
         page="modes",
         notes=[f"{caption} Mean shift (blue) and the grey lines are not private."],
     )
-curve(runs)
-repeated_runs(runs, data, grid, baseline)
+charts.part("curve", group.keys, partial(curve, runs))
+charts.part("runs", group.keys, partial(repeated_runs, runs, data, grid, baseline))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -191,4 +192,4 @@ with files_place:
         page="regression",
         notes=[f"{caption} The records, PMS and LOWESS are shown without privacy."],
     )
-curve(run)
+charts.part("curve", group.keys, partial(curve, run))

@@ -19,6 +19,7 @@ CONFIG = {"displaylogo": False, "toImageButtonOptions": {"scale": 2}}
 UNASKED_SECONDS = 10.0  # of computing that a page does by itself; above that it waits for a press
 MOST_SECONDS = 600.0  # above this not even a press starts it: one visitor must not keep the server for hours
 MOST_PRESSED = 50
+WAITS = "It is drawn when you scroll here."
 PRESENTER_FONT = 16  # pixels: the charts are not scaled with the page's text
 
 
@@ -75,11 +76,39 @@ def curve_sizes(n: int, offered: set[int], first: list[int], key: str) -> list[i
 
 
 def wanted(key: str, label: str, settings: Hashable, seconds: float, smaller: str, by_itself: bool = True) -> bool:
-    """Whether to draw something long: a switch, and a press where it costs much (``may_run``)."""
+    """Whether to draw something long: a switch, a look at it, and a press where it costs much (``may_run``)."""
     if not st.toggle(label, key=key, persist_state="session"):
         st.caption("Off. Switching it off stops it; what is already computed is kept.")
         return False
-    return may_run(key, settings, seconds, smaller, by_itself)
+    return scrolled_to(key, settings) and may_run(key, settings, seconds, smaller, by_itself)
+
+
+def scrolled_to(key: str, settings: Hashable) -> bool:
+    """Whether this place of the page was scrolled to since its settings are these; until then it says that it waits."""
+    place = f"{key}_seen"
+    visible = bool(st.session_state.get(place, {}).get("visible"))
+    _watcher(data={"visible": visible}, key=place, on_visible_change=lambda: None, height=1)
+    seen: dict[str, Hashable] = st.session_state.setdefault("_scrolled_to", {})
+    if visible:
+        seen[key] = settings
+    if seen.get(key) == settings:
+        return True
+    st.caption(WAITS)
+    return False
+
+
+def part(name: str, keys: list[str], draw: Callable[[], None]) -> None:
+    """A part of the page with its controls: when one of these is moved, it is drawn anew and nothing else.
+
+    ``keys`` are those of all controls of the page that stand in its link.
+    """
+
+    def alone() -> None:
+        with jobs.part(name):
+            state.write_url(keys)
+            draw()
+
+    st.fragment(alone)()
 
 
 def may_run(key: str, settings: Hashable, seconds: float, smaller: str, by_itself: bool = True) -> bool:
@@ -130,8 +159,10 @@ def filling(work: Work, picture: Callable[[Any], Chart], key: str, words: str = 
     jobs.live(work, show)
 
 
-_script = (ASSETS / "components/follow_pointer.js").read_text(encoding="utf-8")
-_follower = st.components.v2.component("dpgrams_follow_pointer", js=_script)
+_watcher, _follower = (
+    st.components.v2.component(f"dpgrams_{name}", js=(ASSETS / f"components/{name}.js").read_text(encoding="utf-8"))
+    for name in ("when_seen", "follow_pointer")
+)
 
 
 def follow_pointer(source: str, target: str, frames: dict[str, Any], rest: str) -> None:

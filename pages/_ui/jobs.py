@@ -43,7 +43,8 @@ FIRST_SECONDS = 0.5  # how long a page waits for something to draw
 REFRESH_SECONDS, SLOW_REFRESH_SECONDS = 0.7, 3.0
 PIECE_RUNS, LARGE_N = 5, 20_000
 BUSY = "The server is busy with other large sweeps: wait until they end, or choose fewer points or runs."
-WATCHED = "_watched"  # the keys of the work that this visitor waits for
+WATCHED = "_watched"  # the keys of the work that this visitor waits for, with the part of the page that shows it
+PART = "_part"  # the part of the page that is being drawn
 
 Known = dict[Run, CellResult]
 Steps = Callable[[], Iterator[Any]]
@@ -78,7 +79,7 @@ def live(work: Work, draw: Callable[[Any, Job | None], None], may_run: Callable[
         done, total = work.count(found)
         if done >= total or work.error or not may_run(found):
             return None
-        st.session_state.setdefault(WATCHED, set()).add(work.key)
+        st.session_state.setdefault(WATCHED, {}).setdefault(work.key, st.session_state.get(PART))
         return jobs().ask(work.key, visitor(), work.steps, found, visitors.Presence(visitors.this_session()))
 
     def pause(job: Job | None) -> float | None:
@@ -121,7 +122,20 @@ def page_begins() -> None:
     """A page is drawn anew: what it does not ask for again soon, nobody waits for."""
     for key in st.session_state.get(WATCHED, ()):
         jobs().hurry(key, visitor())
-    st.session_state[WATCHED] = set()
+    st.session_state[WATCHED] = {}
+
+
+@contextmanager
+def part(name: str) -> Iterator[None]:
+    """A part of a page is drawn anew: what it does not ask for again soon, nobody waits for."""
+    for key, place in st.session_state.get(WATCHED, {}).items():
+        if place == name:
+            jobs().hurry(key, visitor())
+    st.session_state[PART] = name
+    try:
+        yield
+    finally:
+        st.session_state[PART] = None
 
 
 def visitor() -> str:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pages._ui import exports
+from pages._ui import charts, exports
 from pages._ui import jobs as page_jobs
 from tests.shown import checked, new_page
 
@@ -32,6 +32,13 @@ def work_ends_first(request, monkeypatch):
             time.sleep(0.01)
 
     monkeypatch.setattr(page_jobs, "wait_for_something", wait)
+
+
+@pytest.fixture(autouse=True)
+def all_is_looked_at(request, monkeypatch):
+    """Nobody scrolls here, so that what waits to be scrolled to is drawn at once."""
+    if request.path.name != "test_parts.py":
+        monkeypatch.setattr(charts, "scrolled_to", lambda *_: True)
 
 
 @pytest.fixture(autouse=True)

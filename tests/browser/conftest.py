@@ -16,6 +16,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from pages._ui.charts import WAITS
 from pages._ui.server.app import UNFORESEEN
 from tests.served import running_server
 
@@ -115,12 +116,17 @@ class Dashboard:
         A rerun starts a moment after the action, so quiet must be seen several times in a row.  The page looks idle,
         too, until a busy server has heard of the action: what it was asked for it must have finished.
         """
-        quiet = 0
+        quiet, waits = 0, self.page.get_by_text(WAITS)
         while quiet < 4:
             self.page.wait_for_timeout(150)
+            if waits.count():  # as a reader does
+                waits.first.scroll_into_view_if_needed()
+                quiet = 0
+                continue
             idle = self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")
             filling = self.page.locator("[data-testid=stProgress]", has_text=re.compile(r"of \d+ (points$|steps;)"))
             quiet = quiet + 1 if idle.count() and not filling.count() and not self.owed else 0
+        self.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
         assert self.page.locator("[data-testid=stException]").count() == 0
         assert self.page.get_by_text(UNFORESEEN).count() == 0
         assert self.errors == []

@@ -12,6 +12,7 @@ page was closed, and a private file must not wait for that.
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections import Counter, defaultdict
@@ -217,7 +218,13 @@ class VisitDoor:
         if runtime.exists():
             runtime.get_instance().close_session(session)  # with the files in Streamlit's store
         # Elsewhere: a purchase that is under way is waited for.
-        threading.Thread(target=HOLDINGS.forget, args=(session,), name="forget-a-visitor", daemon=True).start()
+        threading.Thread(target=forget, args=(session,), name="forget-a-visitor", daemon=True).start()
+
+
+def forget(session: str) -> None:
+    """Let go of all that a visitor left behind, also where it holds itself."""
+    HOLDINGS.forget(session)
+    gc.collect()
 
 
 def session_in(message: Message) -> str:
