@@ -21,7 +21,7 @@ check: .venv/dev-ready
 	$(BIN)/pytest -n 2 -m "not slow" --hypothesis-profile quick tests/unit tests/properties tests/test_architecture.py dpgrams_core
 
 test: .venv/dev-ready
-	sh tests/browser/ensure_chromium.sh
+	sh tests/ensure_installed.sh
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@# Types beside the tests, of which the browser's mostly wait: 3 workers for two cores. Their word comes last.

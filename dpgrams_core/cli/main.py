@@ -14,6 +14,7 @@ from typing import Any
 from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
 from dpgrams_core.auditing import DOORS, PAIRS, audit_text
 from dpgrams_core.cli import add_shared, guarantee_lines, number_or_name
+from dpgrams_core.cli.app import add_app, app_command
 from dpgrams_core.cli.ledger import add_ledger, ledger_command
 from dpgrams_core.cli.release import add_release, kept_command, release_command
 from dpgrams_core.cli.reproduce import add_reproduce, reproduce_text
@@ -21,7 +22,6 @@ from dpgrams_core.cli.sweep import add_sweep, merge_text, sweep_text
 from dpgrams_core.methods.dp_grams.broken import BROKEN_METHODS
 from dpgrams_core.model.errors import BudgetError, DataError, SpecError
 from dpgrams_core.model.guarantee import guarantee_fields
-from dpgrams_core.model.places import APP
 from dpgrams_core.model.results import Release
 from dpgrams_core.model.specs import Setting, settings_of
 from dpgrams_core.sweeps.run import EXECUTORS
@@ -46,11 +46,7 @@ def parser() -> argparse.ArgumentParser:
     """The arguments of all commands."""
     top = argparse.ArgumentParser(prog="dpgrams", description="Private modes with honest guarantees.")
     commands = top.add_subparsers(dest="command", required=True)
-    commands.add_parser(
-        "app",
-        help="start the dashboard; options of `streamlit run` are handed on, such as --server.port 8600",
-        description="Start the dashboard on http://localhost:8501, or where --server.port says.",
-    )
+    add_app(commands)
     one = commands.add_parser("run", help="run one method once and print modes, score and guarantee")
     one.add_argument("dataset", choices=list(DATASETS))
     one.add_argument("method", choices=list(METHODS))
@@ -110,14 +106,6 @@ def as_text(release: Release, scores: dict[str, float], dataset: str, n: int) ->
     lines += ["  " + "  ".join(f"{value:9.4f}" for value in row) for row in rows]
     lines += ["", "score"] + [f"  {name:18s} {value:.5g}" for name, value in scores.items()]
     return "\n".join(lines + guarantee_lines(release.guarantee))
-
-
-def app_command(arguments: argparse.Namespace) -> str:
-    """``app``: become the server.  Streamlit reads the settings beside app.py before those of the folder we are in.
-
-    -P: a file in the folder where it is started must not take the place of a module.
-    """
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "streamlit", "run", str(APP), *arguments.streamlit_options])
 
 
 def run_command(arguments: argparse.Namespace) -> str:

@@ -10,6 +10,7 @@ settings, in the middle of a run, and frees its workers.  Nothing in here calls 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter, OrderedDict, deque
@@ -382,7 +383,8 @@ class WarmPool:
     """The worker processes of the server, started in the background when there is work for them."""
 
     def __init__(self) -> None:
-        self.pool = Processes()
+        sharers = int(os.environ.get("DPGRAMS_SHARERS", "1"))  # of the cores: set by `dpgrams app --workers`
+        self.pool = Processes(max(1, (os.cpu_count() or 1) // sharers))
         self._ready = threading.Event()
         self._begun = threading.Lock()
 
