@@ -21,6 +21,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
 from dpgrams_core.model.places import APP
+from pages._ui.server.app import UNFORESEEN
 
 KEPT_FOR = 2  # runs that a browser keeps a message for to which nothing refers (global.maxCachedMessageAge)
 
@@ -78,13 +79,18 @@ class Answer:
 
 
 class Visitor:
-    """A visit to one page.  It keeps messages and sends their hashes, as a browser does, so that it gets them once."""
+    """A visit to one page.
+
+    As a browser does it keeps messages and sends their hashes, so that it gets them once, and asks again and again for
+    what fills in.
+    """
 
     def __init__(self, address: str, page: str = "") -> None:
         self._place, self._page = address.removeprefix("http://"), page
         self.widgets: dict[str, Any] = {}  # the newest element of each control, by its key
         self._fragments: dict[str, str] = {}  # the fragment that a control is in, "" for none
         self._kept: dict[str, int] = {}  # a message's hash, and how many runs ago it was used
+        self._repeated: dict[str, float] = {}  # fragments that are asked for again, and how soon
 
     def __enter__(self) -> Visitor:
         self._socket = connect(f"ws://{self._place}/_stcore/stream", max_size=None, open_timeout=60)
@@ -95,48 +101,67 @@ class Visitor:
 
     def redraw(self, key: str = "", **value: Any) -> Answer:
         """Run the page, or the fragment of a control: the one with this key gets a value, as ``bool_value=True``."""
-        message = BackMsg()
-        state = message.rerun_script
-        state.page_name = self._page
-        state.cached_message_hashes.extend(self._kept)
+        message = self._message(self._fragments.get(key, ""))
         if key:
-            state.fragment_id = self._fragments[key]
-            widget = state.widget_states.widgets.add(id=self.widgets[key].id)
+            widget = message.rerun_script.widget_states.widgets.add(id=self.widgets[key].id)
             for name, one in value.items():
                 if isinstance(one, list):
                     getattr(widget, name).data.extend(one)
                 else:
                     setattr(widget, name, one)
-        started = time.perf_counter()
-        self._socket.send(message.SerializeToString())
-        return self._drawn(started)
+        return self._run(message)
 
-    def rest(self, seconds: float) -> int:
-        """Take what comes by itself until nothing comes for so long; how many bytes it was."""
-        size = 0
-        with suppress(TimeoutError):
-            while True:
-                size += len(self._socket.recv(timeout=seconds))
-        return size
+    def look(self, seconds: float) -> None:
+        """Look at the page for a while."""
+        end = time.monotonic() + seconds
+        due = {fragment: time.monotonic() + pause for fragment, pause in self._repeated.items()}
+        while (now := time.monotonic()) < end:
+            for fragment in [one for one, when in due.items() if when <= now and one in self._repeated]:
+                due[fragment] = now + self._repeated[fragment]
+                message = self._message(fragment)
+                message.rerun_script.is_auto_rerun = True
+                self._run(message)
+            time.sleep(max(0.0, min([end, *due.values()]) - time.monotonic()))
 
-    def _drawn(self, started: float) -> Answer:
-        """Read until the page is drawn."""
+    @property
+    def fills_in(self) -> bool:
+        """Whether something of the page still comes by itself."""
+        return bool(self._repeated)
+
+    def _message(self, fragment: str) -> BackMsg:
+        message = BackMsg()
+        message.rerun_script.page_name, message.rerun_script.fragment_id = self._page, fragment
+        message.rerun_script.cached_message_hashes.extend(self._kept)
+        return message
+
+    def _run(self, message: BackMsg) -> Answer:
+        """Ask for a run, and read until it is drawn."""
         kinds: dict[str, int] = {}
         used: set[str] = set()
+        if not message.rerun_script.fragment_id:
+            self._repeated.clear()
+        failed, started = False, time.perf_counter()
+        self._socket.send(message.SerializeToString())
         while True:
             data = self._socket.recv(timeout=180)
-            message = ForwardMsg.FromString(data)
-            kind = self._noted(message)
+            told = ForwardMsg.FromString(data)
+            kind = self._noted(told)
             kinds[kind] = kinds.get(kind, 0) + len(data)
-            used |= {message.hash} if message.metadata.cacheable else {message.ref_hash} - {""}
-            if kind == "script_finished" and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            used |= {told.hash} if told.metadata.cacheable else {told.ref_hash} - {""}
+            failed |= kind == "exception" or UNFORESEEN in told.delta.new_element.alert.body
+            if kind == "script_finished" and told.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
                 break
         self._kept = {one: age + 1 for one, age in self._kept.items() if age < KEPT_FOR} | dict.fromkeys(used, 0)
-        return Answer(time.perf_counter() - started, sum(kinds.values()), kinds, "exception" in kinds)
+        return Answer(time.perf_counter() - started, sum(kinds.values()), kinds, failed)
 
     def _noted(self, message: ForwardMsg) -> str:
-        """The kind of a message; a control in it is remembered."""
+        """The kind of a message; a control in it, and what is to be asked for again, is remembered."""
         kind = message.WhichOneof("type") or ""
+        if kind == "auto_rerun":
+            self._repeated[message.auto_rerun.fragment_id] = message.auto_rerun.interval
+        elif kind == "stop_auto_rerun":
+            for fragment in message.stop_auto_rerun.fragment_ids:
+                self._repeated.pop(fragment, None)
         if kind != "delta" or not message.delta.HasField("new_element"):
             return kind
         kind = message.delta.new_element.WhichOneof("type") or ""

@@ -76,7 +76,7 @@ def look_everywhere() -> dict[str, Any]:
     """Where the toys are found; in a process of its own, in which no page was imported before."""
     from dpgrams_core import load_dataset, run, score, sweep
     from dpgrams_core.cli.main import main
-    from pages._ui import exports, jobs
+    from pages._ui import charts, exports, jobs
     from tests.shown import all_text, answer, checked, html, new_page, until, widget
 
     files = {}
@@ -89,6 +89,7 @@ def look_everywhere() -> dict[str, Any]:
     exports.download = listening
     jobs.WarmPool.ready = property(lambda _: False)  # processes would not know the toys
     jobs.WARM_SECONDS = 0.0
+    charts.scrolled_to = lambda *_: True  # type: ignore[assignment]  # nobody scrolls here
     found: dict[str, Any] = {}
 
     # The engine, the command line and a sweep.

@@ -1,0 +1,100 @@
+"""What a cached redraw costs: milliseconds of the processor and kilobytes sent, for every page.
+
+Run: .venv/bin/python -m benchmarks.redraw [--json FILE]
+
+A redraw is cached when the engine has nothing to compute: the same settings again, and ε moved to a value that another
+visitor has looked at, so that this one's browser has not got it yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psutil
+
+from benchmarks.visitor import Answer, Visitor, processor_seconds, running_app
+
+PAGES = ("", "regression", "clusters", "tradeoff", "guarantee", "paper", "my_data")
+GOAL_MS, GOAL_KB = 60, 60
+TIMES = 5
+EPSILONS = ("0.2", "0.5", "2", "5")
+
+
+def cost(server: psutil.Process, call: Any) -> tuple[float, Answer]:
+    """Seconds of the processor that a call costs the server."""
+    before = processor_seconds(server)
+    answer: Answer = call()
+    time.sleep(0.3)  # for what it does after its last word
+    return processor_seconds(server) - before, answer
+
+
+def settled(visitor: Visitor) -> Answer:
+    """The first answer of a page, once all of it is there."""
+    first = visitor.redraw()
+    for _ in range(60):
+        if not visitor.fills_in:
+            break
+        visitor.look(1)
+    return first
+
+
+def row(page: str, what: str, costs: list[tuple[float, Answer]]) -> dict[str, Any]:
+    """The median of some redraws."""
+    seconds, answers = [spent for spent, _ in costs], [answer for _, answer in costs]
+    return {
+        "page": page or "modes",
+        "redraw": what,
+        "processor_ms": round(1000 * median(seconds), 1),
+        "kB": round(median(answer.size for answer in answers) / 1000, 1),
+        "wall_ms": round(1000 * median(answer.seconds for answer in answers), 1),
+        "failed": sum(answer.failed for answer in answers),
+    }
+
+
+def rows_of(server: psutil.Process, address: str, page: str) -> list[dict[str, Any]]:
+    """The redraws of one page."""
+    with Visitor(address, page) as visitor:
+        settled(visitor)
+        rows = [row(page, "same settings", [cost(server, visitor.redraw) for _ in range(TIMES)])]
+        if "epsilon" not in visitor.widgets:
+            return rows
+
+        def moved(who: Visitor, epsilon: str) -> Answer:
+            return who.redraw("epsilon", string_array_value=[epsilon])
+
+        for epsilon in EPSILONS:
+            moved(visitor, epsilon)
+            visitor.look(3)
+        with Visitor(address, page) as other:
+            settled(other)
+            costs = [cost(server, lambda epsilon=epsilon: moved(other, epsilon)) for epsilon in EPSILONS]
+    return [*rows, row(page, "ε moved", costs)]
+
+
+def main() -> None:
+    """A table, and JSON where it is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    print(f"A cached redraw; goal: {GOAL_MS} ms of the processor and {GOAL_KB} kB")
+    print(f"{'page':12s} {'redraw':16s} {'processor ms':>13s} {'kB':>8s} {'wall ms':>9s}")
+    with running_app() as (address, server):
+        for page in PAGES:
+            for one in rows_of(server, address, page):
+                rows.append(one)
+                good = one["processor_ms"] <= GOAL_MS and one["kB"] <= GOAL_KB
+                verdict = "failed" if one["failed"] else "met" if good else "missed"
+                cells = f"{one['processor_ms']:13.1f} {one['kB']:8.1f} {one['wall_ms']:9.1f}"
+                print(f"{one['page']:12s} {one['redraw']:16s} {cells}  {verdict}", flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
