@@ -21,8 +21,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
 from dpgrams_core.model.places import APP
-from pages._ui.server.app import UNFORESEEN
 
+FAILURE = "did not foresee"  # what a page says in the place of an error
 KEPT_FOR = 2  # runs that a browser keeps a message for to which nothing refers (global.maxCachedMessageAge)
 
 
@@ -120,7 +120,10 @@ class Visitor:
                 due[fragment] = now + self._repeated[fragment]
                 message = self._message(fragment)
                 message.rerun_script.is_auto_rerun = True
-                self._run(message)
+                try:
+                    self._run(message, patience=20)
+                except TimeoutError:  # it is no longer there, so nothing is run
+                    self._repeated.pop(fragment, None)
             time.sleep(max(0.0, min([end, *due.values()]) - time.monotonic()))
 
     @property
@@ -134,7 +137,7 @@ class Visitor:
         message.rerun_script.cached_message_hashes.extend(self._kept)
         return message
 
-    def _run(self, message: BackMsg) -> Answer:
+    def _run(self, message: BackMsg, patience: float = 180) -> Answer:
         """Ask for a run, and read until it is drawn."""
         kinds: dict[str, int] = {}
         used: set[str] = set()
@@ -143,12 +146,12 @@ class Visitor:
         failed, started = False, time.perf_counter()
         self._socket.send(message.SerializeToString())
         while True:
-            data = self._socket.recv(timeout=180)
+            data = self._socket.recv(timeout=patience)
             told = ForwardMsg.FromString(data)
             kind = self._noted(told)
             kinds[kind] = kinds.get(kind, 0) + len(data)
             used |= {told.hash} if told.metadata.cacheable else {told.ref_hash} - {""}
-            failed |= kind == "exception" or UNFORESEEN in told.delta.new_element.alert.body
+            failed |= kind == "exception" or FAILURE in told.delta.new_element.alert.body
             if kind == "script_finished" and told.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
                 break
         self._kept = {one: age + 1 for one, age in self._kept.items() if age < KEPT_FOR} | dict.fromkeys(used, 0)

@@ -21,7 +21,7 @@ class Sent(BaseFigure):  # type: ignore[misc]  # plotly has no types
 
     def __init__(self, figure: BaseFigure) -> None:
         # As text: thousands of lists and dictionaries would be looked through at every collection of garbage.
-        self._sent = plotly.io.to_json(_single(figure.to_dict()), validate=False)
+        self._sent = plotly.io.to_json(_lean(_single(figure.to_dict())), validate=False)
 
     @property
     def size(self) -> int:
@@ -43,6 +43,14 @@ def sent(chart: Chart) -> Chart:
     'f4'
     """
     return replace(chart, figure=Sent(chart.figure))
+
+
+def _lean(figure: dict[str, Any]) -> dict[str, Any]:
+    """Without what the template says about traces of other kinds, which is most of it."""
+    template = figure["layout"].get("template", {})
+    kinds = {trace.get("type", "scatter") for trace in figure["data"]}
+    looks = {kind: look for kind, look in template.get("data", {}).items() if kind in kinds}
+    return {**figure, "layout": {**figure["layout"], "template": {**template, "data": looks}}}
 
 
 def _single(part: Any) -> Any:
