@@ -15,11 +15,12 @@ import sys
 import threading
 import time
 import types
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
@@ -39,6 +40,8 @@ STARTS_ALLOWED = 2  # of a pool whose workers die without any task
 WINDOW = 4  # tasks in flight for each worker: the next one is there when one ends
 STREAMS = 1_024  # of which the end is remembered: a task passes many checkpoints before so many more have ended
 LOOK_SECONDS = 0.2  # between two looks at whether anybody still waits
+
+_owner: ContextVar[str] = ContextVar("dpgrams_owner", default="")
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -96,6 +99,16 @@ def in_one_thread(function: Callable[[Task], Result], task: Task) -> Result:
 def _own_processes(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result | Lost]]:
     with Processes() as pool:
         yield from pool.stream(function, tasks)
+
+
+@contextmanager
+def working_for(owner: str) -> Iterator[None]:
+    """Streams that begin within are this owner's: processes are shared alike by owners, not by streams."""
+    token = _owner.set(owner)
+    try:
+        yield
+    finally:
+        _owner.reset(token)
 
 
 class _Ended:
@@ -189,6 +202,7 @@ class Processes:
         self._lock = threading.RLock()
         self._closed = False
         self._numbers = count(1)
+        self._streams: Counter[str] = Counter()  # that are open, by owner
         self._ended = _WorkerContext().RawArray("Q", STREAMS)
 
     def __enter__(self) -> Processes:
@@ -217,7 +231,9 @@ class Processes:
         Whoever was in flight when a worker died is a suspect, and suspects run one at a time: so the task that
         kills its worker is known for sure, and no other is given up because of it.
         """
-        waiting = iter(tasks)
+        waiting, owner = iter(tasks), _owner.get()
+        with self._lock:
+            self._streams[owner] += 1
         number = next(self._numbers)
         function = partial(_run_wanted, function, number)
         suspects: deque[tuple[Task, int]] = deque()
@@ -225,7 +241,7 @@ class Processes:
         try:
             while True:
                 alone = bool(suspects)
-                more = islice(waiting, 0 if alone else WINDOW * self.workers - len(flying))
+                more = islice(waiting, 0 if alone else max(0, self._window(owner) - len(flying)))
                 for task, deaths in [suspects.popleft()] if alone else [(task, 0) for task in more]:
                     pool, future = self._submit(function, task)
                     flying[future] = (task, deaths, pool)
@@ -246,9 +262,16 @@ class Processes:
                     else:
                         suspects.append((task, deaths + alone))
         finally:
+            with self._lock:
+                self._streams -= Counter({owner: 1})
             self._ended[number % STREAMS] = number  # a worker in the middle of a task looks there
             for future in flying:
                 future.cancel()
+
+    def _window(self, owner: str) -> int:
+        """How many tasks of a stream may be in flight.  The first in the queue is the next, so these are its share."""
+        with self._lock:
+            return max(1, WINDOW * self.workers // max(1, len(self._streams)) // max(1, self._streams[owner]))
 
     def _submit(self, function: Callable[[Any], Any], task: Any) -> tuple[ProcessPoolExecutor, Future[Any]]:
         for _ in range(STARTS_ALLOWED):

@@ -28,7 +28,7 @@ from dpgrams_core.model.progress import Stopped, stoppable, time_left
 from dpgrams_core.model.run import Run, same_but_runs
 from dpgrams_core.studies.comparison import pooled
 from dpgrams_core.sweeps.cell import CellResult, failure_text, join, settled
-from dpgrams_core.sweeps.executors import Processes
+from dpgrams_core.sweeps.executors import Processes, working_for
 from dpgrams_core.sweeps.run import stream_partial
 from pages._ui.server import visitors
 
@@ -246,7 +246,7 @@ class Jobs:
             job = self._jobs.get(key)
             if job is None or job.stopped:
                 job = self._jobs[key] = Job(started=now, before=before)
-                self._start(self._work(key, job, steps))
+                self._start(self._work(key, job, steps, visitor))
             return job
 
     def look(self, key: Hashable) -> Job | None:
@@ -278,7 +278,7 @@ class Jobs:
     def _start(work: Iterator[None]) -> None:
         threading.Thread(target=deque, args=(work, 0), daemon=True).start()
 
-    def _work(self, key: Hashable, job: Job, steps: Steps) -> Iterator[None]:
+    def _work(self, key: Hashable, job: Job, steps: Steps, visitor: str) -> Iterator[None]:
         """All of a job; it yields after each step."""
         going: Iterator[Any] = iter(())
 
@@ -292,7 +292,7 @@ class Jobs:
                 raise Stopped
 
         try:
-            with stoppable(check):
+            with stoppable(check), working_for(visitor):
                 going = steps()
                 for step in going:
                     if step is not None:

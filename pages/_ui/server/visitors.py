@@ -12,12 +12,13 @@ page was closed, and a private file must not wait for that.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -222,9 +223,11 @@ class VisitDoor:
 
 
 def forget(session: str) -> None:
-    """Let go of all that a visitor left behind, also where it holds itself."""
+    """Let go of all that a visitor left behind, also where it holds itself, and give the memory back."""
     HOLDINGS.forget(session)
     gc.collect()
+    with suppress(OSError, AttributeError):  # where the C library is another one
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def session_in(message: Message) -> str:

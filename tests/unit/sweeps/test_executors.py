@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from dpgrams_core.own_data.folder import add_up_folder
 from dpgrams_core.sweeps import dask as executors_dask
 from dpgrams_core.sweeps import executors
 from dpgrams_core.sweeps.dask import local_cluster
-from dpgrams_core.sweeps.executors import DIED, WINDOW, Lost, Processes, hidden_main, stream_tasks
+from dpgrams_core.sweeps.executors import DIED, WINDOW, Lost, Processes, hidden_main, stream_tasks, working_for
 from dpgrams_core.sweeps.run import plan_cells, stream_cells, stream_partial, tidy
 from tests.places import ROOT
 
@@ -508,3 +509,30 @@ def test_a_worker_leaves_a_task_that_nobody_waits_for(tmp_path, pool, how):
 @ByValue
 def endless_or_not(folder):
     return None if folder is None else endless(folder)
+
+
+def test_owners_share_processes_alike_however_many_streams_each_has(monkeypatch):
+    pool = Processes(2)
+    flying = []
+    monkeypatch.setattr(pool, "_submit", lambda *_: (flying.append(1), (None, Future()))[1])
+
+    def opened(owner):
+        """How many tasks a new stream of this owner puts into the queue at once; none of them ends."""
+        flying.clear()
+        with working_for(owner):
+            stream = pool.stream(abs, range(100))
+            with stoppable(_give_up), pytest.raises(Stopped):
+                next(stream)
+        return len(flying)
+
+    assert opened("a") == WINDOW * 2
+    pool._streams.update({"b": 1})
+    assert opened("a") == WINDOW
+    pool._streams.update({"a": 1})
+    assert opened("a") == WINDOW // 2
+    assert opened("c") == WINDOW * 2 // 3
+    assert pool._streams == {"a": 1, "b": 1}  # what has ended counts no more
+
+
+def _give_up():
+    raise Stopped
