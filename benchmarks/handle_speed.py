@@ -29,7 +29,7 @@ PAGES = {  # the handle's key, and a link to its page
     "regression": ("released_chart", f"regression?{QUIET}"),
     "clusters": ("centres_chart", f"clusters?{QUIET}"),
 }
-GOALS = {"move": 33.0, "change": 300.0}
+MOVE_GOAL, CHANGE_GOAL = 33.0, 300.0
 # Notes when the picture shows another result, on the clock of the browser's events.
 WATCH = """
 figure => {
@@ -83,7 +83,7 @@ def changes(page: Page, figure: Any, count: int) -> list[float]:
         page.locator(f".st-key-{control} input").first.press(key)
         if control == "seed":
             page.locator(f".st-key-{control} input").first.press("Enter")
-        page.wait_for_function("window.shown.length > 0", timeout=120_000)
+        page.wait_for_function("() => window.shown.length > 0", timeout=120_000)
         found.append(page.evaluate("window.shown[0][0] - window.pressed"))
         if control == "n":  # and back, to stay at n = 5000: this one is not counted
             page.wait_for_timeout(1_500)
@@ -106,25 +106,27 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=10)
     asked = parser.parse_args()
     results: dict[str, dict[str, float]] = {}
+
+    def tell(title: str, found: list[float], goal: float) -> None:
+        results[title] = summary(found, goal)
+        print(f"{title:28s}" + "".join(f"{value:10.1f}" for value in results[title].values()), flush=True)
+
+    print(f"{'milliseconds':28s}" + "".join(f"{name:>10s}" for name in summary([0.0], 0.0)))
     with running_app() as (address, _), sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
         for title, (key, link) in PAGES.items():
             figure = open_page(page, address, link, key)
-            results[f"move: {title}"] = summary(moves(page, figure, asked.moves), GOALS["move"])
+            tell(f"move: {title}", moves(page, figure, asked.moves), MOVE_GOAL)
         key, link = PAGES["modes, functional"]
-        figure = open_page(page, address, link, key)
-        results["change: modes, functional"] = summary(changes(page, figure, asked.changes), GOALS["change"])
-        browser.close()
-    print(f"{'milliseconds':28s}" + "".join(f"{name:>10s}" for name in next(iter(results.values()))))
-    for title, row in results.items():
-        print(
-            f"{title:28s}"
-            + "".join(f"{value:10.1f}" if isinstance(value, float) else f"{value:10d}" for value in row.values())
+        tell(
+            "change: modes, functional", changes(page, open_page(page, address, link, key), asked.changes), CHANGE_GOAL
         )
-    print(f"load of this machine over the last minute: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        browser.close()
+    load = os.getloadavg()[0]
+    print(f"load of this machine over the last minute: {load:.1f} on {os.cpu_count()} cores")
     if asked.json:
-        asked.json.write_text(json.dumps({"results": results, "load": os.getloadavg()[0]}, indent=2))
+        asked.json.write_text(json.dumps({"milliseconds": results, "load": load, "cores": os.cpu_count()}, indent=2))
 
 
 if __name__ == "__main__":

@@ -142,7 +142,8 @@ def show_main(run: Run, release: Release, key: str, title: str = "") -> None:
     """The main picture with its ε handle; grey lines of the plain density only where no private surface is."""
     if title:
         st.subheader(title)
-    scene = modes_scene(data, baseline, grid if release.surface is None and release.pooled is None else None)
+    without_surface = release.surface is None and release.pooled is None
+    scene = modes_scene(data, baseline, cache.kde(*of_grid) if without_surface else None)
     handle.show(run, data, release, scene, f"{key}_chart", SMALLER)
 
 
@@ -181,17 +182,17 @@ first = releases[0]
 # Of the grey lines: the method's own, or that of mean shift where the method has none.
 bandwidth = getattr(first.spec, "bandwidth", baseline.spec.bandwidth)
 of_grid = (without_privacy(runs[0], "mean_shift"), getattr(first.spec, "kernel", "gaussian"), bandwidth)
-grid = cache.kde(*of_grid)
 about = f"{DATASETS[str(runs[0].dataset)].title}, n = {runs[0].n:,}"
 titles = [title_of(arm) for arm in runs]
 if len(runs) == 1:
     text = answer(data, first, baseline)
     caption = ", ".join([about, *facts(first)]) + "."
     place = exports.caption_beside(caption)
-    pictures = [cache.picture(runs[0], contour_chart, data, grid, first, baseline)]
     picture, card = st.columns([3, 2], gap="medium")
     with picture:
         show_main(runs[0], first, "contours", "Where the private search ends up")
+        grid = cache.kde(*of_grid)  # this and what needs it come after the picture is on its way
+        pictures = [cache.picture(runs[0], contour_chart, data, grid, first, baseline)]
         charts.table(pictures[0], "contours", canvas=True)
     with card:
         layout.guarantee_card(first)
@@ -209,7 +210,7 @@ else:
         f"{about}: the same records, ε, δ and seed of the noise for both. Error: squared, for each true mode. Grey "
         f"lines, where no private surface is, are the plain KDE with h = {short(bandwidth)} (not private)."
     )
-    place = exports.caption_beside(caption)
+    place, grid = exports.caption_beside(caption), cache.kde(*of_grid)
     pictures = [
         cache.picture((arm, runs[0]), contour_chart, data, grid, release, baseline, height=590)
         for arm, release in zip(runs, releases, strict=True)
