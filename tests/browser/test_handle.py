@@ -6,6 +6,7 @@ import json
 import re
 from functools import cache
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -179,7 +180,13 @@ PAGES = {
         600,
         {"delta": 1e-5, "calibration": "experiments"},
     ),
-    "clusters?curve=off&clu_n_blobs=500": ("centres_chart", "functional_c", "blobs", 500, {"n_clusters": 4}),
+    "clusters?curve=off&clu_n_blobs=500": (
+        "centres_chart",
+        "functional_c",
+        "blobs",
+        500,
+        {"delta": 1e-6, "n_clusters": 4},
+    ),
 }
 
 
@@ -196,7 +203,8 @@ def test_regression_and_clusters_have_it_too(dashboard, link):
     def agrees() -> None:
         found = run(method, data, seed=0, epsilon=handle.epsilon, **options).rows
         shown = json.loads(handle.figure.get_attribute("data-places"))
-        assert sorted(shown) == sorted(found.tolist())  # centres are numbered by the classes they are matched to
+        # Centres are numbered by the classes they are matched to, and k-means adds in the order of its threads.
+        np.testing.assert_allclose(sorted(shown), sorted(found.tolist()), rtol=1e-9)
 
     assert handle.epsilon < 1
     agrees()
