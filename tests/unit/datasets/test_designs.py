@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from dpgrams_core import DATASETS, SpecError, load_dataset, run, score, sweep
+from dpgrams_core.cli.main import main
 from dpgrams_core.exports.script import simulation_script
 from dpgrams_core.exports.settings import open_settings, spec_json, sweep_calls
 from dpgrams_core.model.run import Run
@@ -17,7 +16,6 @@ from dpgrams_core.sweeps.cell import data_seed, noise_seed
 from dpgrams_core.sweeps.plan import plan_run
 from dpgrams_core.sweeps.run import plan_cells
 from dpgrams_core.sweeps.store import ResultsFile
-from tests.places import ROOT
 
 AS_RUN = "as run"
 
@@ -117,7 +115,7 @@ def test_a_size_or_budget_that_no_table_has_is_drawn_by_derived_seeds():
         assert noise_seed(cell, 0) > 10_000
 
 
-def test_it_goes_through_sweeps_files_scripts_settings_and_the_command_line(tmp_path):
+def test_it_goes_through_sweeps_files_scripts_settings_and_the_command_line(tmp_path, capsys):
     plan = {"n": [100], "epsilon": [1.0], "runs": 2, "design": AS_RUN, "calibration": "as_run"}
     path = tmp_path / "results.parquet"
     table = sweep("dp_grams", "four_corners", out=path, **plan)
@@ -140,10 +138,7 @@ def test_it_goes_through_sweeps_files_scripts_settings_and_the_command_line(tmp_
     found = run("dp_grams", data, seed=3, calibration="as_run")
     words = ["run", "four_corners", "dp_grams", "--n", "100", "--data-seed", "5", "--seed", "3", "--json"]
     words += ["--design", AS_RUN, "--calibration", "as_run"]
-    done = subprocess.run(
-        [sys.executable, "-m", "dpgrams_core", *words], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert json.loads(done.stdout)["score"]["mse"] == pytest.approx(score(found, data)["mse"])
-    bad = [*words[:-4], "--design", "other"]
-    done = subprocess.run([sys.executable, "-m", "dpgrams_core", *bad], capture_output=True, text=True, cwd=ROOT)
-    assert (done.returncode, "design = 'other'" in done.stderr) == (2, True)
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["score"]["mse"] == pytest.approx(score(found, data)["mse"])
+    assert main([*words[:-4], "--design", "other"]) == 2
+    assert "design = 'other'" in capsys.readouterr().err
