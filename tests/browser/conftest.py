@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -80,6 +79,7 @@ class Dashboard:
         self.errors: list[str] = []
         self.received: list[bytes] = []  # every message of the server to this session
         self.owed = False  # whether the server was asked for a run that it has not finished
+        self.repeating: set[str] = set()  # the parts of the page that ask for their next run by themselves
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._note)
         page.on("websocket", self._connect)
@@ -90,7 +90,7 @@ class Dashboard:
             self.errors.append(message.text)
 
     def _connect(self, socket: WebSocket) -> None:
-        self.owed = False
+        self.owed, self.repeating = False, set()
         socket.on("framesent", self._send)
         socket.on("framereceived", self._receive)
 
@@ -102,8 +102,15 @@ class Dashboard:
     def _receive(self, message: str | bytes) -> None:
         self.received.append(message if isinstance(message, bytes) else message.encode())
         told = ForwardMsg.FromString(self.received[-1])
-        if told.WhichOneof("type") == "script_finished":
+        kind = told.WhichOneof("type")
+        if kind == "script_finished":
             self.owed &= told.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
+        elif kind == "new_session" and not told.metadata.run.fragment_ids:
+            self.repeating.clear()
+        elif kind == "auto_rerun":
+            self.repeating.add(told.auto_rerun.fragment_id)
+        elif kind == "stop_auto_rerun":
+            self.repeating.difference_update(told.stop_auto_rerun.fragment_ids)
 
     def open(self, query: str = "") -> Dashboard:
         self.page.goto(f"{self.address}/{query}")
@@ -111,7 +118,7 @@ class Dashboard:
         return self.settle()
 
     def settle(self) -> Dashboard:
-        """Wait until the script has run to its end, every chart that fills in is full, and nothing failed.
+        """Wait until the script has run to its end, no part that fills in looks for more, and nothing failed.
 
         A rerun starts a moment after the action, so quiet must be seen several times in a row.  The page looks idle,
         too, until a busy server has heard of the action: what it was asked for it must have finished.
@@ -124,8 +131,7 @@ class Dashboard:
                 quiet = 0
                 continue
             idle = self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")
-            filling = self.page.locator("[data-testid=stProgress]", has_text=re.compile(r"of \d+ (points$|steps;)"))
-            quiet = quiet + 1 if idle.count() and not filling.count() and not self.owed else 0
+            quiet = quiet + 1 if idle.count() and not self.repeating and not self.owed else 0
         self.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
         assert self.page.locator("[data-testid=stException]").count() == 0
         assert self.page.get_by_text(UNFORESEEN).count() == 0

@@ -90,12 +90,10 @@ def test_live_curve_fills_in_and_can_be_stopped(dashboard):
     toggle = page.locator(".st-key-curve label")
     toggle.scroll_into_view_if_needed()
     toggle.click()
-    page.get_by_text("what is already computed is kept").first.wait_for()
-    dashboard.settle()
+    assert "what is already computed is kept" in dashboard.settle().text()
     assert dashboard.in_url()["curve"] == "off"
     toggle.click()
-    page.get_by_text("Means of 20 runs on fresh data").first.wait_for()
-    dashboard.settle()
+    assert "Means of 20 runs on fresh data" in dashboard.settle().text()
     assert "points so far" not in dashboard.text()
     dashboard.shoot("modes_curve")
 
