@@ -14,19 +14,22 @@ export PYTHONDONTWRITEBYTECODE =
 run: .venv/app-ready
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
+# Types beside the tests, which leave a core free at their start and end, and of which the browser's mostly wait (3 workers
+# for two cores). The word of the types comes last.
+BESIDE_TYPES = words=$$(mktemp); $(BIN)/mypy >$$words & types=$$!; $(1); tests=$$?; \
+	wait $$types; types=$$?; cat $$words; rm $$words; exit $$((types + tests))
+
 check: .venv/dev-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -m "not slow" --hypothesis-profile quick tests/unit tests/properties tests/test_architecture.py dpgrams_core
+	@$(call BESIDE_TYPES,$(BIN)/pytest -n 2 -m "not slow" --hypothesis-profile quick tests/unit tests/properties \
+		tests/test_architecture.py dpgrams_core)
 
 test: .venv/dev-ready
 	sh tests/ensure_installed.sh
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@# Types beside the tests, of which the browser's mostly wait: 3 workers for two cores. Their word comes last.
-	@words=$$(mktemp); $(BIN)/mypy >$$words & types=$$!; $(BIN)/pytest -n 3; tests=$$?; \
-	wait $$types; types=$$?; cat $$words; rm $$words; exit $$((types + tests))
+	@$(call BESIDE_TYPES,$(BIN)/pytest -n 3)
 
 docs: .venv/dev-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

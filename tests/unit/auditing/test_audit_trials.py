@@ -84,6 +84,7 @@ def test_a_method_of_a_script_can_be_audited_by_workers(pool, script, seed):
     assert found.method == "own"
 
 
+@pytest.mark.slow
 def test_a_setting_that_is_refused_only_while_running_is_the_same_sentence_everywhere(pool):
     for executor in ("serial", pool):
         with pytest.raises(SpecError, match="batch_size = 31") as caught:

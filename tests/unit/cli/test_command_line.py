@@ -137,6 +137,7 @@ def test_text_becomes_a_number_where_it_is_one(text, value):
     assert type(number_or_name(text)) is type(value)
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_program_and_passes_its_exit_code_on():
     words = [sys.executable, "-m", "dpgrams_core", *RUN, "--epsilon", "0"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -144,6 +145,7 @@ def test_the_module_runs_as_a_program_and_passes_its_exit_code_on():
     assert done.stderr == "error: epsilon = 0 is not allowed: it must be above 0.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [RUN, ["--help"]], ids=["run", "help"])
 def test_a_reader_who_has_had_enough_ends_it_without_a_word(words):
     command = [sys.executable, "-m", "dpgrams_core", *words]

@@ -174,6 +174,7 @@ def test_workers_give_the_runs_of_this_process_and_no_second_copy(released):
         assert found[cell].cell.dataset is name  # the release is not kept once more for every result
 
 
+@pytest.mark.slow
 def test_what_a_store_keeps_of_a_worker_has_no_second_copy(released):
     name = twin_of(released, "modes")
     cells = plan_cells("functional", name, n=[100], epsilon=[1.0], runs=2, n_modes=4)
@@ -220,7 +221,7 @@ def test_every_run_draws_the_twin_anew_and_the_sentence_says_so(released):
     name = twin_of(released, "clusters")
     n = name.default_n
     assert not same_records(name, n)
-    cells = plan_cells(["kmeans", "functional_c"], name, n=[n], epsilon=[5.0], runs=2, n_clusters=4)
+    cells = plan_cells(["kmeans", "functional_c"], name, n=[100], epsilon=[5.0], runs=2, n_clusters=4)
     known = {cell: run_cell(cell) for cell in cells}
     assert "each on fresh data" in lab_sentence(known, cells, "ari")
     # The public data set of the same size is the other case.

@@ -173,6 +173,7 @@ def test_pictures_and_their_report_are_in_these_units(kind):
     report = stakeholder_report(
         question="?", answer="!", charts=[chart], guarantees=[("x", found.guarantee)], origin=RELEASE_ORIGIN
     )
+    report = re.sub(r"<script>/\*\*.*?</script>", "", report, flags=re.DOTALL)  # plotly.js itself has all numbers
     numbers = [float(text.replace(",", "").replace("−", "-")) for text in re.findall(r"-?[\d,]*\d\.?\d*", report)]
     assert any(number == pytest.approx(places[0, 0], rel=1e-3) for number in numbers)
 
