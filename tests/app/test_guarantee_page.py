@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dpgrams_core.model.guarantee import status_words
 from tests.shown import answer_html, html, new_page, widget
 
 SECTIONS = [
@@ -64,11 +65,11 @@ def test_every_method_stands_with_its_status_and_statement(page):
     table = methods(page)
     for words in (
         "DP-GRAMS, experiments",
-        "nominal: not a proof",
-        "as published: proof has a gap",
+        status_words("nominal"),
+        status_words("as published"),
         "claims ε = 1",
         "Proven: replacing one record",
-        "no guarantee",
+        status_words("none"),
         "drowned",
         "not yet",
     ):

@@ -289,7 +289,7 @@ def test_every_table_and_figure_opens(filled):
             assert '<table class="printed" ' in printed_table(app)
         else:
             assert "prints no numbers of it" in text
-            assert "nominal: not a proof" in text
+            assert status_words("nominal") in text
         charts = app.get("plotly_chart")
         assert len(charts) == (1 if experiment in PRINTED else len(EXPERIMENTS[experiment].columns))
 

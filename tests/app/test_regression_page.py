@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpgrams_core.methods.dp_pms.spec import INIT_FRACTION
+from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.model.run import Run
 from pages._ui.controls import methods_of, other_regression
 from tests.shown import (
@@ -21,7 +22,7 @@ from tests.shown import (
     widget,
 )
 
-STATUS = {"experiments": "nominal: not a proof", "theorem": "as published: proof has a gap", "tight": "proven"}
+STATUS = {"experiments": status_words("nominal"), "theorem": status_words("as published"), "tight": "proven"}
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from dpgrams_core import load_dataset, run
 from dpgrams_core.cli.main import chosen_options, parser
+from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.own_data.twin import released_twin
 from dpgrams_core.sweeps.run import plan_cells, run_cell, sweep
 from pages._ui import jobs as page_jobs
@@ -45,7 +46,7 @@ def test_it_draws_a_curve_and_says_what_privacy_costs(made):
     assert "On Four corners with n = 90, at ε = 1, privacy multiplies the MSE by" in words
     assert f"by {ratio:.3g} ±" in words
     assert "with the functional release (proven)" in words
-    assert "DP-GRAMS experiments (nominal: not a proof)" in words
+    assert f"DP-GRAMS experiments ({status_words('nominal')})" in words
     assert "Means of 3 runs, each on fresh data" in all_text(app)
     shown = next(item.value for item in app.dataframe if "mse_se" in item.value)
     assert len(shown) == 10

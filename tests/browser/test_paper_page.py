@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpgrams_core.model.guarantee import STATUSES, status_words
 from tests.places import ROOT
 
 RESULTS = ROOT / "assets" / "results"
@@ -17,7 +18,7 @@ def test_a_deep_link_opens_a_table_and_the_evidence_is_one_click_away(make_dashb
             rows = page.locator("table.printed:not(.totals) tbody tr")
             assert rows.count() == 20
             head = page.locator("table.printed:not(.totals) thead").inner_text()
-            for words in ("proven", "nominal: not a proof", "as published: proof has a gap", "no guarantee", "runs"):
+            for words in (*map(status_words, STATUSES), "runs"):
                 assert words in head
             assert page.locator(".st-key-paper_ratio_chart .js-plotly-plot").count() == 1
         assert "python -m dpgrams_core reproduce modes" in dashboard.text()

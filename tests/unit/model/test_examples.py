@@ -10,6 +10,7 @@ from dpgrams_core.model.checks import release_box
 from dpgrams_core.model.environment import read_dask, read_settings
 from dpgrams_core.model.guarantee import (
     GIVEN_REPRESENTATION,
+    STATUSES,
     Guarantee,
     bare_status,
     full_status,
@@ -58,11 +59,16 @@ def test_bare_status():
 
 
 def test_status_words():
-    assert (status_words("proven, given the representation"), status_words("nominal"), status_words("none")) == (
-        "proven, given the representation",
-        "nominal: not a proof",
-        "no guarantee",
-    )
+    """All other tests take the words from here."""
+    words = {
+        "proven": "proven",
+        "proven, given the representation": "proven, given the representation",
+        "as published": "as published: proof has a gap",
+        "nominal": "nominal: not a proof",
+        "none": "no guarantee",
+    }
+    assert {status: status_words(status) for status in words} == words
+    assert set(STATUSES) < set(words)
 
 
 def test_read_guarantee():

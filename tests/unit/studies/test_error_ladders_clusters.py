@@ -27,6 +27,12 @@ def ladder(data, seed, **options):
     return ladder_errors("functional_c", data, seed, "centroid_mse", options)
 
 
+@pytest.fixture(scope="module")
+def four(blobs, seed):
+    """The errors of the ladder for four clusters."""
+    return ladder(blobs, seed, n_clusters=4)
+
+
 @pytest.mark.parametrize("options", [{}, {"n_clusters": 4}, {"n_clusters": 4, "epsilon": 0.3, "bandwidth": 1.0}])
 def test_the_ladder_ends_at_the_method_itself(blobs, seed, options):
     errors = ladder(blobs, seed, **options)
@@ -36,13 +42,12 @@ def test_the_ladder_ends_at_the_method_itself(blobs, seed, options):
     assert (errors[PLACE["noise"]] == errors[PLACE["merge"]]) == ("n_clusters" in options)
 
 
-def test_the_step_before_the_noise_is_the_method_without_its_noise(blobs, seed, monkeypatch):
-    errors = ladder(blobs, seed, n_clusters=4)
+def test_the_step_before_the_noise_is_the_method_without_its_noise(blobs, seed, four, monkeypatch):
     other = ladder(blobs, seed + 1, n_clusters=4)
-    assert errors[: PLACE["noise"]] == other[: PLACE["noise"]]  # it knows no noise, so no seed of it
-    assert errors[PLACE["noise"]] != other[PLACE["noise"]]
+    assert four[: PLACE["noise"]] == other[: PLACE["noise"]]  # it knows no noise, so no seed of it
+    assert four[PLACE["noise"]] != other[PLACE["noise"]]
     monkeypatch.setattr(SimulationNoise, "independent_gaussian", lambda self, exact, scale: exact)
-    assert ladder(blobs, seed, n_clusters=4)[-1] == errors[PLACE["reading"]]
+    assert ladder(blobs, seed, n_clusters=4)[-1] == four[PLACE["reading"]]
 
 
 @pytest.mark.parametrize(
@@ -56,9 +61,8 @@ def test_a_setting_first_shows_at_its_own_step(blobs, seed, first_touched, one, 
     assert_first_differ_at(PLACE[first_touched], ladder(blobs, seed, **one), ladder(blobs, seed, **other))
 
 
-def test_the_steps_towards_the_peaks_are_a_step_of_their_own(blobs, seed, monkeypatch):
-    a = ladder(blobs, seed, n_clusters=4)
-    assert a[PLACE["peaks"]] != a[PLACE["sampling"]]
+def test_the_steps_towards_the_peaks_are_a_step_of_their_own(blobs, seed, four, monkeypatch):
+    assert four[PLACE["peaks"]] != four[PLACE["sampling"]]
     means = next(ladders()["functional_c"].estimates(FunctionalCSpec(), blobs, seed))
     nearest = ((blobs.points[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
     own = [blobs.points[nearest == number].mean(axis=0) for number in range(4)]
