@@ -42,7 +42,7 @@ def choice(app: AppTest, key: str):
 
 
 def test_the_app_opens_on_the_modes_page():
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     app.query_params["n"] = "500"
     app.run()
     assert not app.exception

@@ -14,7 +14,7 @@ def larger_letters(app: AppTest) -> bool:
 
 
 def test_a_link_switches_it_on_and_it_goes_off_again():
-    app = AppTest.from_file(APP, default_timeout=60)
+    app = AppTest.from_file(APP, default_timeout=120)
     app.query_params["presenter"] = "on"
     app.switch_page("pages/paper.py").run()
     assert not app.exception
@@ -27,7 +27,7 @@ def test_a_link_switches_it_on_and_it_goes_off_again():
 
 
 def test_a_mangled_link_leaves_it_off_and_says_so():
-    app = AppTest.from_file(APP, default_timeout=60)
+    app = AppTest.from_file(APP, default_timeout=120)
     app.query_params["presenter"] = "loud"
     app.switch_page("pages/paper.py").run()
     assert not app.toggle(key="presenter").value

@@ -80,6 +80,7 @@ class Dashboard:
         self.received: list[bytes] = []  # every message of the server to this session
         self.owed = False  # whether the server was asked for a run that it has not finished
         self.repeating: set[str] = set()  # the parts of the page that ask for their next run by themselves
+        self.connections = 0
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._note)
         page.on("websocket", self._connect)
@@ -91,6 +92,7 @@ class Dashboard:
 
     def _connect(self, socket: WebSocket) -> None:
         self.owed, self.repeating = False, set()
+        self.connections += 1
         socket.on("framesent", self._send)
         socket.on("framereceived", self._receive)
 
@@ -237,10 +239,27 @@ def new_context(browser):
         context.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    item.failed_call = report.when == "call" and report.failed
+    return report
+
+
 @pytest.fixture
-def make_dashboard(server, new_context):
-    """Sessions with the one server, of any width and colour scheme."""
-    return lambda width=1280, scheme="light": Dashboard(new_context(width, color_scheme=scheme).new_page(), server)
+def make_dashboard(server, new_context, request):
+    """Sessions with the one server, of any width and colour scheme; what a failed test last saw is told."""
+    made = []
+
+    def make(width: int = 1280, scheme: str = "light") -> Dashboard:
+        made.append(Dashboard(new_context(width, color_scheme=scheme).new_page(), server))
+        return made[-1]
+
+    yield make
+    if request.node.failed_call:
+        for seen in made:
+            print(f"{seen.page.url}, connection {seen.connections}, owed: {seen.owed}, repeating: {seen.repeating}")
+            print(seen.page.locator("body").inner_text(timeout=20_000))
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def planned(monkeypatch):
 
     monkeypatch.setattr(tradeoff_settings, "lab_cells", planning)
     monkeypatch.setattr(page_jobs.WarmPool, "ready", property(lambda _: False))
-    page = AppTest.from_file(str(PAGE), default_timeout=60).run()
+    page = AppTest.from_file(str(PAGE), default_timeout=120).run()
     sys.modules["__main__"] = main  # the page took its place
     assert not page.exception
     return found
