@@ -117,7 +117,7 @@ def test_fitted_columns_of_another_kind_of_data_are_no_way_around(seed):
 
 class TestExports:
     def test_the_command_line(self, capsys):
-        words = ["run", "iris", "functional_c", "--n", "100", "--n-clusters", "3"]
+        words = ["run", "iris", "dp_grams_c", "--calibration", "tight", "--n", "100", "--n-clusters", "3"]
         main(words)
         text = capsys.readouterr().out
         assert f"guarantee: {GIVEN}\n" in text

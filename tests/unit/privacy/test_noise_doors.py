@@ -303,6 +303,7 @@ class TestChoices:
         weights = np.array([-np.inf, 0.0, -np.inf, 1.0, -np.inf])
         assert {ReleaseNoise().gumbel_argmax(weights) for _ in range(200)} == {1, 3}
 
+    @pytest.mark.slow
     def test_the_choice_is_not_that_of_exponential_noise(self):
         # Permute-and-flip, OpenDP's pure-DP noisy maximum, chooses the best of two with 1 - exp(-gap)/2.
         gap, runs = 1.0, 4_000

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
 import yaml
 
 from tests.places import ROOT
@@ -65,6 +66,7 @@ def test_every_file_that_is_named_is_there():
     assert {name for _, name in gone} == {"simulation.py"}, gone  # the name under which a script is saved
 
 
+@pytest.mark.slow
 def test_every_benchmark_starts_as_its_head_says():
     # Not in this process: pytest finds our folder of tests where Python finds one that a package left behind.
     names = [f"benchmarks.{path.stem}" for path in sorted((ROOT / "benchmarks").glob("*.py"))]
