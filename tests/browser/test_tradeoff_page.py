@@ -28,8 +28,11 @@ def leave_and_come_back(dashboard) -> None:
 
 def stop(dashboard) -> int:
     """Press Stop; how many runs are there then."""
-    dashboard.page.locator(".st-key-lab_stop button").click()
-    dashboard.page.wait_for_selector("text=What is there is kept")
+    button, kept = (
+        dashboard.page.locator(".st-key-lab_stop button"),
+        dashboard.page.get_by_text("What is there is kept"),
+    )
+    dashboard.click_until(button, lambda patience: kept.first.wait_for(timeout=patience), "Stop does not stop it")
     return runs_done(dashboard.settle().page)
 
 
