@@ -13,7 +13,7 @@ import json
 import random
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,11 @@ def quantile(values: list[float], share: float) -> float:
 def measured(visitors: int, seconds: float, workers: int) -> dict[str, Any]:
     """One class."""
     with running_app("--workers", str(workers)) as (address, server):
-        with Visitor(address) as warm:  # the first to come loads what all need
-            warm.redraw()
-        time.sleep(20)  # until that one has left
+        for page in dict.fromkeys(PAGES):  # the first to come load what all need, one at each worker
+            with ExitStack() as together:
+                for warm in [together.enter_context(Visitor(address, page)) for _ in range(workers)]:
+                    warm.redraw()
+        time.sleep(20)  # until these have left
         start = memory(server)
         here = Class(address, seconds)
         threads = [threading.Thread(target=here.visit, args=(number,)) for number in range(visitors)]
