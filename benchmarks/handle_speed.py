@@ -2,9 +2,10 @@
 
 Run: .venv/bin/python -m benchmarks.handle_speed [--json FILE] [--moves N] [--changes N]
 
-The browser measures itself.  A move: from the time stamp of the pointer's event to the first animation frame after the
-picture was drawn.  A change: from the key on a control of the sidebar until the picture shows a result of the new
-settings.  Goals: 33 ms and 300 ms at the 95th percentile, on a quiet machine with 2 cores and no graphics card.
+The browser measures itself.  A move: from the time stamp of the pointer's event to the first task after the animation
+frame with the new picture was painted.  A change: from the key on a control of the sidebar until the picture shows a
+result of the new settings.  Goals: 33 ms and 300 ms at the 95th percentile, on a quiet machine with 2 cores and no
+graphics card.
 """
 
 from __future__ import annotations
