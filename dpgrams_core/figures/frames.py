@@ -213,6 +213,7 @@ def _regression_frame(data: Dataset, release: Release, title: str) -> Frame:
 
 def branches_verdict(data: Dataset, release: Release, title: str) -> str:
     """How much of the branches a method found, how well, and with which guarantee, as HTML."""
+    refuse_private(data)
     status, name = release.guarantee.words, f'<b class="private">{title}</b>'
     if len(release.rows) == 0:
         return f"{name} reports <b>no branch</b>: nothing stands above its noise; <b>{status}</b>."
@@ -269,6 +270,7 @@ def modes_scene(data: Dataset, baseline: Release, grid: DensityGrid | None) -> d
 
 def regression_scene(data: Dataset, lowess: Release) -> dict[str, Any]:
     """The axes, some records, the true branches and the line of LOWESS."""
+    refuse_private(data)
     legend = [["truth_line", "true branches"], ["private", "private branches"]]
     legend += [["plain_line", "LOWESS (not private)"], ["records", "records (not private)"]]
     line = lowess.rows[np.argsort(lowess.rows[:, 0], kind="stable")]

@@ -122,6 +122,7 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
 
 def verdict(data: Dataset, release: Release, title: str) -> str:
     """What a method found, how well, and with which guarantee, as HTML."""
+    refuse_private(data)
     status, name = release.guarantee.words, f'<b class="private">{title}</b>'
     if len(release.modes) == 0:
         return f"{name} reports <b>no mode</b>: nothing stands above its noise; <b>{status}</b>."

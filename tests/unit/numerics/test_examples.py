@@ -88,4 +88,4 @@ def test_clopper_pearson():
 def test_surface_sensitivity():
     box = np.array([[0.0, 10.0], [0.0, 10.0]])
     slack = [surface_sensitivity(n, box, 1.0, 4.2) / math.sqrt(2) - 1 for n in (10**3, 10**6)]
-    assert 1e-9 < slack[0] < slack[1] < 1e-7
+    assert 1e-9 < slack[0] < 1e-7 < slack[1] < 3e-7  # a million records are added by cells, whose series has an end
