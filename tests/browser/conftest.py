@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -129,7 +130,8 @@ class Dashboard:
         while quiet < 4:
             self.page.wait_for_timeout(150)
             if waits.count():  # as a reader does
-                waits.first.scroll_into_view_if_needed()
+                with suppress(PlaywrightError):  # it may come while we scroll
+                    waits.first.scroll_into_view_if_needed(timeout=5_000)
                 quiet = 0
                 continue
             idle = self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]")
