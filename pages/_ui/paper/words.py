@@ -99,7 +99,7 @@ _ASCENT = (
     (
         "where the lattice ends",
         "public; for RNA-Seq a “robust R90 rule”",
-        "R90: the 0.90 quantile of the records’ largest coordinate",
+        "R90: the 0.90 quantile of the records’ largest absolute coordinate",
         "not paid for; a tenth of the records lies outside",
     ),
     (
@@ -182,7 +182,7 @@ DIFFERS = {
 }
 WHAT_RAN = {"modes": "as run", "regression": "in the public code", "clustering": "in the public code, with R90"}
 SURE = {
-    "modes": "All of this is certain: with it every cell comes out, mean and standard error, to the last digit.",
+    "modes": "What was run is certain: with it every cell comes out, mean and standard error, to the last digit.",
     "regression": (
         "This is the public code of May 2026, run by us. The printed DP-PMS comes from code that is not public, "
         "probably nearer to the text: which of this holds for it is not known. Certain are the records and PMS, since "

@@ -156,7 +156,13 @@ def test_it_claims_nothing_and_says_what_is_known(method, seed):
     assert "kindest case" in guarantee.caveats[1]
     assert "attack" in guarantee.caveats[2]
     if method == "dp_grams":
-        for found in ("4.3 at nominal 0.1", "3.1 at nominal 1", "5.0 at nominal 5", "0.65 at nominal 0.1"):
+        for found in (
+            "4.3 at nominal 0.1",
+            "3.1 at nominal 1",
+            "6.0 at nominal 1",
+            "5.0 at nominal 5",
+            "0.65 at nominal 0.1",
+        ):
             assert found in guarantee.caveats[2]
         replaced, added = plan_as_run(DPGramsSpec(epsilon=0.5, **AS_RUN), data).rounds.kindest_prices
         assert f"an ε of {added:.3g} when a record is added" in guarantee.caveats[1]
@@ -313,3 +319,18 @@ class TestDPKMeansAsRun:
         ):
             found = [score(release, data)[measure] for release in runs]
             assert (round(np.mean(found), 4), round(np.std(found, ddof=1) / math.sqrt(20), 4)) == (mean, error)
+
+
+@pytest.mark.parametrize("epsilon", [1e2, 1e4, 1e6])
+def test_next_to_no_noise_still_has_its_prices(epsilon):
+    """Formulas and accountants would overflow, or take all memory: the price without sampling is an upper bound."""
+    rounds = Rounds(n=1_000_000, batch_size=72_382, n_steps=14, epsilon=epsilon, delta=1e-6)
+    replaced, added = rounds.kindest_prices
+    assert 0 < rounds.noise_of_clip < 1e-3
+    assert 1e6 < added < replaced < math.inf
+
+
+def test_an_epsilon_without_any_noise_is_refused():
+    data = load_dataset("four_corners", n=700, seed=42, design="as run")
+    with pytest.raises(SpecError, match=r"^epsilon = .* at most as run"):
+        run("dp_grams", data, seed=1, epsilon=1e9, **AS_RUN)
