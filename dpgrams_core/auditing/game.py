@@ -16,7 +16,6 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dpgrams_core.auditing.bounds import both_tests, gaussian_fit
 from dpgrams_core.auditing.pairs import DOORS, NeighbourPair, neighbour_pair, pairs_for
@@ -29,6 +28,7 @@ from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.guarantee import ADD_OR_REMOVE
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.model.results import AuditResult, Dataset, Release
+from dpgrams_core.numerics.threads import one_thread
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.sweeps.cell import derived_seed
 from dpgrams_core.sweeps.executors import Lost, Processes, stream_tasks
@@ -175,7 +175,7 @@ def run_chunk(chunk: Chunk) -> ChunkResult:
     status, claim, reason = "none", game.epsilon, None
     # The matrices are small: more than one numerical thread would only wait for the others, and could
     # add up in another order than the workers of another executor do.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the door says once more in every run what the status says
         for number in range(chunk.start, chunk.stop):
             checkpoint()

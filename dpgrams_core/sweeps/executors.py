@@ -28,11 +28,10 @@ from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
-
 from dpgrams_core.model.checks import one_of
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.progress import Stopped, checkpoint, stoppable
+from dpgrams_core.numerics.threads import one_thread
 
 SWEEP_EXECUTORS = ("serial", "processes", "dask")
 DEATHS_ALLOWED = 2  # of a task that ran alone, before it is given up
@@ -91,8 +90,8 @@ def stream_tasks(
 
 
 def in_one_thread(function: Callable[[Task], Result], task: Task) -> Result:
-    """One numerical thread: more would fight for the cores, and could round differently."""
-    with threadpool_limits(1):
+    """A task with one numerical thread, whoever runs it."""
+    with one_thread():
         return function(task)
 
 
@@ -119,7 +118,7 @@ class _Ended:
 
 def _start_worker(ended: Any) -> None:
     _Ended.numbers = ended
-    threadpool_limits(1)
+    one_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who keeps what is finished
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
