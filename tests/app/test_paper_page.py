@@ -138,7 +138,7 @@ def test_what_is_called_certain_comes_out_to_the_digit_and_nothing_else_does(rep
     certain |= {("three_component", "pms_as_run")}
     certain |= {(name, "dp_kmeans_as_run") for name in ("blobs", "digits", "rnaseq")}
     assert exact == {place: whole[place] for place in certain}
-    assert "All of this is certain" in SURE["modes"]
+    assert "What was run is certain" in SURE["modes"]
     assert "plausible and not certain" in SURE["clustering"]
     assert "which of this holds for it is not known" in SURE["regression"]
 
