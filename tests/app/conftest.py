@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pages._ui import charts, exports
+from pages._ui import charts, exports, handle
 from pages._ui import jobs as page_jobs
 from tests.shown import checked, new_page
 
@@ -39,6 +39,12 @@ def all_is_looked_at(request, monkeypatch):
     """Nobody scrolls here, so that what waits to be scrolled to is drawn at once."""
     if request.path.name != "test_parts.py":
         monkeypatch.setattr(charts, "scrolled_to", lambda *_: True)
+
+
+@pytest.fixture(autouse=True)
+def few_frames(monkeypatch):
+    """The picture has frames at two ε: all nineteen are looked at in a browser (tests/browser/test_handle.py)."""
+    monkeypatch.setattr(handle, "epsilon_stops", lambda _: (0.5, 1.0))
 
 
 @pytest.fixture(autouse=True)
