@@ -38,8 +38,9 @@ def stop(dashboard) -> int:
     return runs_done(dashboard.settle().page)
 
 
-# A known fault, whose cause is not found: it fails in about one whole run of three, and never by itself.
-@pytest.mark.xfail(strict=False, reason="on a busy server a click on Stop or on a link may be missed")
+# A known fault, whose cause is not found: it failed in CI (a link), in five of six single runs under load (Stop and
+# others), and in one of two whole runs after Stop was pressed again (Continue).  Remove the mark with the fault.
+@pytest.mark.xfail(strict=False, reason="on a busy server a click on Stop, Continue or a link may be missed")
 def test_start_stop_leave_come_back_continue_and_finish(dashboard):
     # Minutes of work, however fast the machine: it cannot be complete before a click that stops it has come through.
     page = arrive(dashboard, f"{GRID}&lab_runs=2000&lab_seed=7")
