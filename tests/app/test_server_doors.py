@@ -19,6 +19,7 @@ from streamlit import config, net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
+from threadpoolctl import threadpool_info, threadpool_limits
 from websockets.exceptions import InvalidStatus
 
 from dpgrams_core.privacy.ledger.book import Ledger
@@ -368,3 +369,11 @@ def test_a_server_without_its_settings_answers_to_this_machine_only(monkeypatch)
     monkeypatch.setattr(doors, "keep_records_out_of_the_log", lambda: None)
     doors.doors()
     assert given["server.allowedHosts"] == ["localhost", "127.0.0.1", "::1"]
+
+
+def test_a_server_takes_one_numerical_thread_for_each_run(monkeypatch):
+    monkeypatch.setattr(doors, "keep_records_out_of_the_log", lambda: None)
+    with threadpool_limits(2):  # as on a machine with two cores; the tests themselves have one
+        assert {pool["num_threads"] for pool in threadpool_info()} == {2}
+        doors.doors()
+        assert {pool["num_threads"] for pool in threadpool_info()} == {1}

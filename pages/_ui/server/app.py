@@ -33,6 +33,7 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 from dpgrams_core.model.environment import Settings, read_settings
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.places import place_of
+from dpgrams_core.numerics.threads import one_thread
 from dpgrams_core.privacy.ledger.health import ledger_problem
 from pages._ui import layout
 from pages._ui.server.uploads import UploadDoor
@@ -81,6 +82,9 @@ def doors() -> list[Middleware]:
     if not get_option("server.allowedHosts"):  # without its file of settings Streamlit would answer to any name
         set_option("server.allowedHosts", LOCAL_NAMES)
     keep_records_out_of_the_log()
+    # Visitors share the cores.  The matrices of a run are small, and numerical threads that wait for a core spin: on a
+    # busy machine a run with two of them took ten times the processor time of a run with one.
+    one_thread()
     return [
         Middleware(SafeHeaders, settings=settings),
         Middleware(KnownHosts),
