@@ -263,7 +263,7 @@ with files_place:
         [beside(run, count, entry.release.method) for entry in shown],
         question=QUESTION,
         answer=text,
-        charts=[panels["private"][1], panels["kmeans"][1]],
+        charts=[replace(picture, title=title) for title, picture in (panels["private"], panels["kmeans"])],
         guarantees=[(entry.title, entry.release.guarantee) for entry in shown if entry.private],
         page="clusters",
         notes=[f"{caption} Records, their colours and k-means are shown without privacy."],

@@ -235,7 +235,7 @@ with place:
         [*runs, mean_shift(runs[0])],
         question=QUESTION,
         answer=text,
-        charts=pictures,
+        charts=[replace(chart, title=title) for chart, title in zip(pictures, titles, strict=True)],
         guarantees=[(title, release.guarantee) for title, release in zip(titles, releases, strict=True)],
         page="modes",
         notes=[f"{caption} Mean shift (blue) and the grey lines are not private."],

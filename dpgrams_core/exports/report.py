@@ -1,4 +1,4 @@
-"""Pages that open from disk without a network: one picture, or a report of one page for stakeholders.
+"""Pages that open from disk without a network: one picture, or a report of a page or two for stakeholders.
 
 plotly.js stands in the file itself, and a content policy in its head forbids the browser to fetch anything at all.
 Jinja2 escapes every text.  What a chart shows is its builder's business: for private data it draws releases only.
@@ -41,13 +41,21 @@ h1 {{ font-size: 1.75rem; margin: 0 0 .4rem; }} h2 {{ font-size: 1.15rem; margin
 p, ul {{ margin: .3rem 0; }} ul {{ padding-left: 1.2rem; }}
 .answer {{ font-size: 1.35rem; white-space: pre-line; }}
 .caption, footer {{ color: {SOFT_INK}; font-size: .9rem; }}
-.pictures {{ display: flex; flex-wrap: wrap; gap: 1rem; }} .pictures > div {{ flex: 1 1 24rem; min-width: 0; }}
+/* A grid knows the width of its first picture before the second is read; plotly measures while the file is read. */
+.pictures {{ display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }}
+.pictures section {{ min-width: 0; }}
+@media (min-width: 800px) {{ .pictures.two {{ grid-template-columns: repeat(2, minmax(0, 1fr)); }} }}
+.scroll {{ overflow-x: auto; }}
 .card {{ border: 2px solid {PRIVATE}; border-radius: .5rem; padding: .6rem .9rem; margin: .7rem 0; }}
 table {{ border-collapse: collapse; font-size: .85rem; margin: .3rem 0; }}
+caption {{ text-align: left; font-weight: 600; }}
 th, td {{ border-bottom: 1px solid {RULE}; padding: .1rem .6rem; text-align: left; }}
+.two table {{ font-size: .75rem; }} .two th, .two td {{ padding: .1rem .3rem; }}
 @page {{ size: A4; margin: 11mm; }}
-@media print {{ body {{ margin: 0; font-size: 11pt; max-width: none; }} button {{ display: none; }}
-  .pictures, .card, table {{ break-inside: avoid; }} }}
+@media print {{ html {{ font-size: 12px; }} button {{ display: none; }}
+  body {{ margin: 0; font-size: 1rem; line-height: 1.35; max-width: none; }}
+  .pictures.two {{ grid-template-columns: repeat(2, minmax(0, 1fr)); }}
+  .pictures section, .card, tr {{ break-inside: avoid; }} h2 {{ break-after: avoid; }} .card {{ margin: .4rem 0; }} }}
 """
 _SAVE = """
 function save(format, filename) {
@@ -78,23 +86,30 @@ _FIGURE = """\
 _REPORT = """\
 {% extends "page" %}
 {% macro listed(sentences) %}<ul>{% for text in sentences %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
-{% block body %}
-<p class="answer">{{ answer }}</p>
-<div class="pictures">{% for picture in pictures %}<div>{{ picture }}</div>{% endfor %}</div>
-{% for table in tables %}
-<table><thead><tr>{% for name in table.columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
+{% macro numbers(title, table) %}
+<div class="scroll"><table>{% if title %}<caption>The numbers of {{ title }}</caption>{% endif %}<thead>
+<tr>{% for name in table.columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in table.head(most_rows).itertuples(index=False, name=None) %}
 <tr>{% for value in row %}<td>{{ value | cell }}</td>{% endfor %}</tr>
 {% endfor %}
-</tbody></table>
+</tbody></table></div>
 {% if table | length > most_rows %}
 <p class="caption">and {{ "{:,}".format(table | length - most_rows) }} more rows, which the CSV has</p>
 {% endif %}
+{% endmacro %}
+{% block body %}
+<p class="answer">{{ answer }}</p>
+<div class="pictures{{ " two" if pictures | length > 1 }}">
+{% for chart, picture in pictures %}
+<section>{% if chart.title %}<h2>{{ chart.title }}</h2>{% endif %}{{ picture }}
+{% if not chart.table.empty %}{{ numbers(chart.title, chart.table) }}{% endif %}</section>
 {% endfor %}
+</div>
 {% for name, first, rest in guarantees %}
-<section class="card"><h2>Is it safe? {{ name }}</h2><p><b>{{ first }}</b></p>{{ listed(rest) }}</section>
+<section class="card"><h2>Is the guarantee real? {{ name }}</h2><p><b>{{ first }}</b></p>{{ listed(rest) }}</section>
 {% endfor %}
 <h2>What this does not cover</h2>{{ listed(not_covered) }}
+{% if notes %}<h2>About these numbers</h2>{{ listed(notes) }}{% endif %}
 {% if ledger %}<p><b>Ledger:</b> {{ ledger }}</p>{% endif %}
 <footer>{{ origin }}</footer>
 {% endblock %}
@@ -117,23 +132,24 @@ def stakeholder_report(
     notes: Sequence[str] = (),
     made_at: datetime | None = None,
 ) -> str:
-    """A report of one page, as HTML that needs no network: question, answer, pictures, guarantees, the ledger's line.
+    """A report of a page or two, as HTML that needs no network: question, answer, pictures, guarantees, the ledger.
 
+    Each chart stands under its title with its numbers, so that of two methods one sees which is which.
     ``guarantees`` are (name of the method, its guarantee), one for each private result shown; ``origin`` is where the
     numbers come from, such as ``simulation_origin``; ``ledger`` is from ``ledger_line``, for a release of private data;
     ``notes`` are further sentences, such as what is treated as public; ``made_at`` is now by default.
     """
-    when = (made_at or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC")
+    when = day_and_time(made_at or datetime.now(UTC))
     height = PICTURE_HEIGHT if len(charts) == 1 else PICTURE_HEIGHT - 90
     return _PAGES.get_template("report").render(
         title=question,
         answer=answer,
-        pictures=[_picture(chart, number, height) for number, chart in enumerate(charts)],
-        tables=[chart.table for chart in charts if not chart.table.empty],
+        pictures=[(chart, _picture(chart, number, height)) for number, chart in enumerate(charts)],
         guarantees=[(name, words[0], words[1:]) for name, item in guarantees if (words := guarantee_words(item))],
-        not_covered=[*_NOT_COVERED, *([BLIND_SPOT] if ledger else []), *notes],
+        not_covered=[*_NOT_COVERED, *([BLIND_SPOT] if ledger else [])],
+        notes=notes,
         ledger=ledger,
-        origin=f"{origin} Made {when} by engine {engine_fingerprint()}.",
+        origin=f"{origin} Made on {when} by engine {engine_fingerprint()}.",
     )
 
 
@@ -154,20 +170,37 @@ def simulation_origin(seeds: Sequence[int]) -> str:
     return f"Simulation ({what} {listed}) on synthetic or public data: nobody’s private data are behind these numbers."
 
 
+def day_and_time(when: datetime) -> str:
+    """A moment as people write it; the same in every language of the machine.
+
+    >>> day_and_time(datetime(2026, 1, 2, 3, 4, tzinfo=UTC))
+    '2 January 2026, 03:04 UTC'
+    """
+    there = when.astimezone(UTC)
+    return f"{there.day} {_MONTHS[there.month - 1]} {there.year}, {there:%H:%M} UTC"
+
+
+_MONTHS = (  # strftime would ask the machine for its language
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
 def ledger_line(charge: Charge, account: Account | None) -> str:
     """A charge and the state of its account in a few sentences; the account's name stays out.
 
     Without an account, where the ledger cannot be read now, there is nothing about what is left.
     """
+    when = day_and_time(datetime.fromisoformat(charge.at))
     made = (
-        f"charge {charge.id} at {charge.at}: {charge.description}, ε = {charge.epsilon:g}, δ = {charge.delta:g} "
+        f"charge {charge.id} on {when}: {charge.description}, ε = {short(charge.epsilon)}, δ = {tiny(charge.delta)} "
         f"({charge.status})."
     )
     if account is None:
         return f"{made} The ledger could not be read when this was written, so what is left is not shown."
     return (
-        f"{made} {account.totals.statement} Of the cap of ε = {account.cap_epsilon:g} and "
-        f"δ = {account.cap_delta:g}, ε = {account.left_epsilon:g} and δ = {account.left_delta:g} are left."
+        f"{made} {account.totals.statement} Of the cap of ε = {short(account.cap_epsilon)} and "
+        f"δ = {tiny(account.cap_delta)}, ε = {short(account.left_epsilon)} and δ = {tiny(account.left_delta)} are left."
     )
 
 

@@ -112,11 +112,12 @@ def css_properties() -> str:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure with the sentence and the table that say the same."""
+    """A figure with the sentence and the table that say the same; ``title`` tells it from others beside it."""
 
     figure: BaseFigure
     sentence: str
     table: pd.DataFrame
+    title: str = ""
 
 
 def plain_layout(

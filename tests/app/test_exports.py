@@ -66,7 +66,7 @@ def test_a_page_has_a_report_a_script_and_its_settings_and_every_chart_its_files
     assert built(files["export_simulation_py"]) == simulation_script(recipes)
     report = built(files["export_report_html"])
     assert answer(app).split("\n")[0][:60] in exports.plain_text(report.split("</head>")[1])
-    assert "Is it safe?" in report
+    assert "Is the guarantee real?" in report
     assert "Simulation" in report
 
 
@@ -88,7 +88,7 @@ def test_the_tradeoff_page_gives_a_report_and_the_script_of_its_sweep(opened):
     listed = json.loads(built(files["export_settings_json"]))["calls"]
     assert [call["methods"] for call in listed] == [dict(arguments)["methods"] for arguments in sources]
     report = built(files["export_report_html"])
-    assert report.count("Is it safe?") == report.count('<div id="picture-') == 2
+    assert report.count("Is the guarantee real?") == report.count('<div id="picture-') == 2
     assert answer(app)[:60] in exports.plain_text(report.split("</head>")[1])
     assert "2 runs a point, seed 4" in report
     assert {"lab_curve_0_html", "lab_curve_1_html", "lab_curve_csv"} <= set(files)
@@ -120,13 +120,15 @@ def test_two_methods_are_both_in_the_script_and_both_have_their_guarantee(opened
     recipes = open_settings(built(files["export_settings_json"])).runs
     assert [dict(recipe.options).get("calibration") for recipe in recipes] == ["tight", "experiments", None]
     report = built(files["export_report_html"])
-    assert report.count("Is it safe?") == report.count('<div id="picture-') == 2
+    assert report.count("Is the guarantee real?") == report.count('<div id="picture-') == 2
     assert "If the claim holds" in report
+    for name in ("DP-GRAMS tight", "DP-GRAMS experiments"):  # over the picture, its numbers and its guarantee
+        assert report.count(f"<h2>{name}</h2>") == report.count(f"The numbers of {name}<") == 1
 
 
 def test_a_private_curve_that_is_added_brings_its_guarantee(opened):
     _, files = opened("regression", reg_show="private,other")
-    assert built(files["export_report_html"]).count("Is it safe?") == 2
+    assert built(files["export_report_html"]).count("Is the guarantee real?") == 2
     methods = [recipe.method for recipe in open_settings(built(files["export_settings_json"])).runs]
     assert methods == ["functional_regression", "dp_pms", "pms", "lowess"]
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from dpgrams_core import METHODS, load_table
-from dpgrams_core.exports.report import RELEASE_ORIGIN, ledger_line, stakeholder_report
+from dpgrams_core import METHODS, load_dataset, load_table, run
+from dpgrams_core.exports.report import RELEASE_ORIGIN, ledger_line, simulation_origin, stakeholder_report
+from dpgrams_core.figures.modes import contour_chart
 from dpgrams_core.figures.own_data import Units, pair_panels
+from dpgrams_core.figures.traces import density_grid
 from dpgrams_core.own_data.postprocess import released_modes
 from dpgrams_core.own_data.release import release
 from dpgrams_core.privacy.ledger.book import Ledger
@@ -94,6 +97,39 @@ def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboa
                 tab.get_by_role("button", name="Save as SVG").click()
             assert waiting.value.suggested_filename.endswith(".svg")
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_a_comparison_shows_both_pictures_whole_and_prints_to_two_pages(new_context, tmp_path):
+    data = load_dataset("four_corners", n=300, seed=0)
+    plain, made = run("mean_shift", data, seed=0), {}
+    for calibration in ("tight", "experiments"):
+        found = run("dp_grams", data, seed=0, calibration=calibration)
+        grid = density_grid(data, "gaussian", found.spec.bandwidth)
+        made[calibration] = (replace(contour_chart(data, grid, found, plain), title=calibration), found.guarantee)
+    report = stakeholder_report(
+        question="What does privacy cost?",
+        answer="Two methods, side by side.",
+        charts=[chart for chart, _ in made.values()],
+        guarantees=[(title, guarantee) for title, (_, guarantee) in made.items()],
+        origin=simulation_origin([0, 0]),
+        notes=["A note."],
+    )
+    (tmp_path / "report.html").write_text(report, encoding="utf-8")
+    for width in (390, 1280):
+        tab = new_context(width, offline=True).new_page()
+        tab.goto((tmp_path / "report.html").as_uri())
+        tab.wait_for_selector("#picture-1 svg.main-svg", state="attached")
+        for number in (0, 1):  # nothing of a picture lies outside its own place
+            drawn, place = (
+                tab.locator(f"#picture-{number}{inner}").first.bounding_box() for inner in (" svg.main-svg", "")
+            )
+            assert drawn["width"] > 300
+            assert drawn["x"] + drawn["width"] <= place["x"] + place["width"] + 1
+        boxes = [tab.locator(f"#picture-{number}").bounding_box() for number in (0, 1)]
+        assert (boxes[0]["y"] == boxes[1]["y"]) == (width == 1280)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    tab.emulate_media(media="print")
+    assert pages_of(tab.pdf(prefer_css_page_size=True)) <= 2
 
 
 def test_the_report_of_a_release_is_one_page_too(new_context, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_the_report_has_question_answer_picture_table_guarantee_ledger_and_date(
         "nothing of another ledger",  # the ledger's blind spot
         "A note of the page.",
         "one run, seed 1",
-        "2026-01-02 03:04 UTC",
+        "2 January 2026, 03:04 UTC",
     ):
         assert words in text or words.replace("'", "&#x27;") in text, words
 
@@ -119,6 +120,16 @@ def test_every_text_is_escaped(which):
     assert "<img" not in text
     assert text.count("<script") == text.count("</script>")
     assert "&lt;script&gt;alert(1)" in text
+
+
+def test_of_two_charts_each_stands_under_its_name_with_its_numbers():
+    charts = [replace(small_chart(f"Sentence of {name}."), title=name) for name in ("First way", "Second way")]
+    page = outside_plotly(stakeholder_report(question="?", answer="!", charts=charts, guarantees=[], origin="here"))
+    first, second = page.split("<section>")[1:]
+    for part, mine, other in ((first, "First", "Second"), (second.split("</section>")[0], "Second", "First")):
+        assert f"<h2>{mine} way</h2>" in part
+        assert f"The numbers of {mine} way" in part
+        assert other not in part
 
 
 def test_a_long_table_is_cut_and_says_so():
@@ -190,7 +201,15 @@ def test_the_line_of_the_ledger_names_what_was_paid_and_what_is_left_and_not_the
     what = "Functional release of age"
     charge = Charge(2, "a1b2c3", "2026-01-02T03:04:05+00:00", what, 0.5, 1e-6, "proven", (), True)
     line = ledger_line(charge, Account("a1b2c3", 3.0, 1e-4, 2.3, 9.8e-5, totals))
-    for words in ("charge 2", "2026-01-02", "age", "ε = 0.5", "ε = 0.7 added up", "ε = 2.3", "δ = 9.8e-05", "proven"):
+    for words in (
+        "charge 2 on 2 January 2026",
+        "age",
+        "ε = 0.5",
+        "ε = 0.7 added up",
+        "ε = 2.3",
+        "δ = 9.8e-5",
+        "proven",
+    ):
         assert words in line
     assert "a1b2c3" not in line
 
