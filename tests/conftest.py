@@ -147,6 +147,7 @@ def nothing_drawn(monkeypatch):
             "gumbel_argmax",
             "correlated_gaussian",
             "covered_gaussian",
+            "projected_gaussian",
             "independent_gaussian",
             "batch",
             "library_seed",
@@ -167,3 +168,8 @@ def without_noise(monkeypatch):
         return np.vstack(list(tables)).sum(axis=0)
 
     monkeypatch.setattr(SimulationNoise, "covered_gaussian", bare)
+
+    def product(self, coefficients, functionals, covariance, scale):
+        return np.tensordot(functionals, coefficients, axes=coefficients.ndim)
+
+    monkeypatch.setattr(SimulationNoise, "projected_gaussian", product)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,15 +98,17 @@ def ascent_noise(
     n: int,
     batch_size: int,
     n_steps: int,
+    nodes: Sequence[int] | None,
 ) -> AscentNoise:
     """The noise that an ascent on the score in d columns needs for its share ``epsilon`` of the budget.
 
     experiments  sigma of sigma-exact with S_h replaced by 2 C (subsec:exp-impl), C the clip of a contribution.
     theorem      eq:sigma-corr; p_floor = G_K / clip_multiplier, and A = p_floor / h lets a step move at most h.
     tight        sqrt(2), with its slack for rounding, times the multiplier of the rounds, for the kernel sums, of
-                 which a round releases ``numbers``; the multiplier is the least with which ``start`` and rounds
-                 together cost the budget.  p_floor is a part of ``top``, a usual mode's density, over clip_multiplier,
-                 and A = clip_multiplier p_floor / h: no step is longer than clip_multiplier h.
+                 which a round releases ``numbers`` (off a grid of ``nodes`` where there are many records); the
+                 multiplier is the least with which ``start`` and rounds together cost the budget.  p_floor is a part of
+                 ``top``, a usual mode's density, over clip_multiplier, and A = clip_multiplier p_floor / h: no step
+                 is longer than clip_multiplier h.
     """
     rounds = {"epsilon": epsilon, "delta": spec.delta, "n": n, "batch_size": batch_size, "rounds": n_steps}
     if spec.calibration == "experiments":
@@ -125,7 +127,7 @@ def ascent_noise(
         raise NotImplementedError(f"no noise is written for the calibration {spec.calibration}")
     else:
         multiplier = rounds_multiplier(spec.epsilon, spec.delta, n, batch_size, n_steps, start)
-        sensitivity = round_sensitivity(batch_size, d, numbers, multiplier)
+        sensitivity = round_sensitivity(batch_size, d, numbers, multiplier, nodes)
         process_noise = sensitivity * multiplier
         # What all rounds together leave at the top of a usual mode.
         sigma = score_noise(process_noise / math.sqrt(n_steps), d, h, batch_size, max(floor, top))

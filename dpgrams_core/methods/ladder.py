@@ -119,6 +119,11 @@ class SwitchedNoise(SimulationNoise):
         drawn = super().covered_gaussian([kept], covariance, scale)
         return drawn if "noise" in self._on else kept.sum(axis=0)
 
+    def projected_gaussian(self, coefficients: Array, functionals: Array, covariance: Array, scale: float) -> Array:
+        drawn = super().projected_gaussian(coefficients, functionals, covariance, scale)
+        exact = np.tensordot(functionals, coefficients, axes=coefficients.ndim)
+        return drawn if "noise" in self._on else np.asarray(exact)
+
 
 def climbed(starts: Array, shift: Callable[[Array], Array], h: float) -> Array:
     """Where mean shift ends from a few starts (k, d), by its step ``shift``; a start without a step stays."""

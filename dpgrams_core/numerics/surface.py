@@ -16,6 +16,7 @@ cover what they carry.  ``surface_sensitivity`` adds what rounding can do (numer
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -107,10 +108,14 @@ def surface_sensitivity(n: int, box: Array, bandwidth: float, multiplier: float)
     over the axes of whitened vectors no longer than 1, so their errors add up.
     """
     counts = [int(count) for count in node_counts(box, bandwidth)]
-    cells = cell_counts(counts, SPACING) if n > CHUNK else None
-    each = cell_error(counts, cells, n) if cells else sum(whitening_error(count) for count in counts)
-    numbers = math.prod(counts)
+    each, numbers = record_error(counts, n), math.prod(counts)
     return with_rounding(math.sqrt(2), n=n, chunk=CHUNK, each=each, numbers=numbers, multiplier=multiplier)
+
+
+def record_error(counts: Sequence[int], n: int) -> float:
+    """How far what one of n records adds to the coefficients is off, for so many nodes along each axis."""
+    cells = cell_counts(counts, SPACING) if n > CHUNK else None
+    return cell_error(counts, cells, n) if cells else sum(whitening_error(count) for count in counts)
 
 
 def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = CHUNK) -> Array:
@@ -155,6 +160,23 @@ def _direct_sum(block: Array, bases: tuple[AxisBasis, ...]) -> Array:
         return factors[0] @ factors[1].T
     first, second, third = factors  # one function of the first axis at a time: with all, a chunk would take a gigabyte
     return np.stack([(row * second) @ third.T for row in first])
+
+
+def functionals(x: Array, bases: tuple[AxisBasis, ...]) -> Array:
+    """What k_h(., x) and h times its derivatives are in the basis, (k (1 + d), *coefficients), for x (k, d).
+
+    Their products with the coefficients are the kernel sum and h times its gradient at x: first the k values, then the
+    gradients row by row.
+    """
+    (k, d), h = x.shape, bases[0].bandwidth
+    values = [[h**order * basis.values(x[:, j], None, order).T for order in (0, 1)] for j, basis in enumerate(bases)]
+    found = np.empty((k * (1 + d), *(len(basis.whitening) for basis in bases)))
+    for derived in range(-1, d):  # no column, then each
+        table = values[0][derived == 0]
+        for j in range(1, d):
+            table = table[..., None] * np.expand_dims(values[j][derived == j], tuple(range(1, 1 + j)))
+        found[slice(k) if derived < 0 else slice(k + derived, None, d)] = table
+    return found
 
 
 @dataclass(frozen=True, eq=False)

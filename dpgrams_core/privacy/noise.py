@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpgrams_core.model.errors import DataError
-from dpgrams_core.numerics.rounding import LATTICE, running_sum, whitened_axes
+from dpgrams_core.numerics.rounding import LATTICE, SOLVER, UNIT, running_sum, whitened_axes
 
 Array = np.ndarray
 
@@ -107,6 +107,28 @@ class Noise(ABC):
             return np.asarray((np.atleast_2d(table) @ axes / root).sum(axis=0))
 
         whitened = running_sum(map(whitened_sum, tables))
+        return np.asarray(axes @ (root * self.rotated_gaussian(whitened, axes, scale)))
+
+    def projected_gaussian(self, coefficients: Array, functionals: Array, covariance: Array, scale: float) -> Array:
+        """The products of ``functionals`` (k, ...) with ``coefficients`` (...), plus noise N(0, scale^2 * covariance).
+
+        For functionals whose Gram matrix the covariance is, and coefficients in an orthonormal basis.  In the
+        eigenvectors of the covariance, divided by their roots, the functionals are no longer than 1 together, and
+        where rounding says otherwise they are shortened: so what gets *independent* N(0, scale^2) noise moves no
+        farther than the coefficients do.  The norm is computed from the product of the matrix with itself, whose
+        numbers are off by at most the length of a row times u, and so is not trusted to more than that.
+        """
+        refuse_not_finite(coefficients)
+        refuse_not_finite(functionals)
+        refuse_not_finite(covariance)
+        axes, root = whitened_axes(covariance)
+        table = (axes / root).T @ functionals.reshape(len(functionals), -1)
+        square = float(np.linalg.eigvalsh(table @ table.T)[-1])
+        unsure = len(table) * (table.shape[1] + SOLVER + 2) * UNIT
+        table /= max(1.0, math.sqrt(square + unsure * max(1.0, square)))
+        whitened = table.reshape(-1, *coefficients.shape) * coefficients
+        for _ in coefficients.shape:  # one axis after the other: short sums round less
+            whitened = whitened.sum(axis=-1)
         return np.asarray(axes @ (root * self.rotated_gaussian(whitened, axes, scale)))
 
 

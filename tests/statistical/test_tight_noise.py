@@ -13,6 +13,7 @@ from dpgrams_core import run
 from dpgrams_core.methods.dp_grams.plan import TIGHT
 from dpgrams_core.methods.dp_grams.rounds import joint_covariance
 from dpgrams_core.numerics.kernels import KERNELS
+from dpgrams_core.numerics.surface import box_bases, coefficients, functionals
 
 H, RUNS, HEIGHTS, RECORDS = 1.5, 1_000, 400, 60
 STARTS = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.3), (2.0, 1.0)]
@@ -28,10 +29,16 @@ def pairs(rows):
 class TestAtTheDoor:
     SCALE = 0.37
 
-    @pytest.fixture
-    def drawn(self, noise, rng):
-        exact = COVARIANCE @ rng.normal(0, 50, len(COVARIANCE))
-        return pairs([noise.covered_gaussian([exact], COVARIANCE, self.SCALE) - exact for _ in range(2 * RUNS)])
+    @pytest.fixture(params=["weighed", "on a grid"])
+    def drawn(self, request, noise, rng):
+        if request.param == "weighed":
+            exact = COVARIANCE @ rng.normal(0, 50, len(COVARIANCE))
+            return pairs([noise.covered_gaussian([exact], COVARIANCE, self.SCALE) - exact for _ in range(2 * RUNS)])
+        bases = box_bases(np.array([[-2.0, 4.0], [-2.0, 4.0]]), H)
+        sums, rows = coefficients(rng.normal(0, 1, (50, 2)), bases), functionals(AT, bases)
+        exact = np.tensordot(rows, sums, axes=2)
+        draws = range(2 * RUNS)
+        return pairs([noise.projected_gaussian(sums, rows, COVARIANCE, self.SCALE) - exact for _ in draws])
 
     def test_the_right_covariance_is_accepted(self, drawn, pvalues, flake_rate):
         found = pvalues(drawn, COVARIANCE, self.SCALE)

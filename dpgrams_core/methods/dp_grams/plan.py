@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from dpgrams_core.methods.as_run import refuse_as_run
 from dpgrams_core.methods.ascent import AscentPlan, ascent_epsilon, ascent_noise, default_batch, start_draws
+from dpgrams_core.methods.dp_grams.rounds import round_grid
 from dpgrams_core.methods.dp_grams.spec import CLIP_MULTIPLIER, DPGramsSpec
 from dpgrams_core.methods.dp_grams.starts import grid_size
 from dpgrams_core.model.errors import SpecError
@@ -137,6 +138,7 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
         top=usual_top(h, d, side),
         start=start,
         numbers=n_starts * (1 + d),
+        nodes=round_grid(batch_size, n_starts * (1 + d), data.box, h),
         epsilon=epsilon_modes,
         n=n,
         batch_size=batch_size,

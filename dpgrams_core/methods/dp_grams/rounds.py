@@ -11,16 +11,27 @@ norm of its projection on the span of these functions, over sigma: at most sqrt(
 coinciding ones included, and also for points that earlier rounds have chosen.  (Hall, Rinaldo & Wasserman
 2013; nothing here needs the Lipschitz step of lem:correlated_noise_privacy that has a gap.)  In doubles one record
 moves a round a little farther; ``round_sensitivity`` says how far.
+
+Many records.  Weighing each at each point takes long, and all rounds look at one and the same function.  So with many
+records (``round_grid``) F_B is projected once, on the grid of the functional release: one replaced record moves its
+coefficients c by at most sqrt(2) in Euclidean norm (numerics/surface.py), and a round releases G c with independent
+noise of sigma.  G are the whitened functionals of its points.  Its norm is at most 1, since projection shortens; but
+nothing rests on that: G is made of released points alone, its norm is computed, and it is divided by it where that is
+above 1 (``Noise.projected_gaussian``).  So a round moves by at most sqrt(2), whatever G is, and needs no step of its
+own through small roots.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from dpgrams_core.numerics.cell_sums import cell_counts
 from dpgrams_core.numerics.rounding import SMALLEST_EIGENVALUE, UNIT, running_sum, whitening_error, with_rounding
+from dpgrams_core.numerics.surface import CHUNK as GRID_CHUNK
+from dpgrams_core.numerics.surface import SPACING, node_counts, record_error
 
 Array = np.ndarray
 
@@ -28,19 +39,49 @@ SENSITIVITY = math.sqrt(2)  # of real numbers; ``round_sensitivity`` adds the sl
 _PAIRS = 400_000  # pairs of (point, record) held in memory at once
 BLOCK = 8  # records that are added before they are divided by roots of eigenvalues
 CHUNK = 4_096  # records that are added without carrying rounding errors along
+MOST_PRODUCTS = 10_000_000  # numbers of G
 
 
-def round_sensitivity(batch_size: int, columns: int, numbers: int, multiplier: float) -> float:
+def round_grid(batch_size: int, numbers: int, box: Array, h: float) -> tuple[int, ...] | None:
+    """Nodes along each axis of the grid that many records are added on, from public facts; None: there is no grid.
+
+    It pays where it has fewer nodes than there are blocks of records, and where G fits the memory.
+
+    >>> square = np.array([[0.0, 10.0], [0.0, 10.0]])
+    >>> round_grid(1_000_000, 150, square, 0.5), round_grid(20_000, 150, square, 0.5)
+    ((56, 56), None)
+    """
+    nodes = node_counts(box, h)
+    size = float(np.prod(nodes))
+    if batch_size <= GRID_CHUNK or size * BLOCK > batch_size or size * numbers > MOST_PRODUCTS:
+        return None
+    counts = tuple(int(count) for count in nodes)
+    return counts if cell_counts(counts, SPACING) else None
+
+
+def round_sensitivity(
+    batch_size: int, columns: int, numbers: int, multiplier: float, nodes: Sequence[int] | None = None
+) -> float:
     """How far replacing one record moves the *computed* sums of a round, for noise of ``multiplier`` times this.
 
     sqrt(2) for real numbers (see the head of this file), and the slack of numerics/rounding.py.  BLOCK records are
     added before they are whitened: the vector is up to BLOCK times as long, so its error is BLOCK times
     ``whitening_error``, and its own sum, off by BLOCK^2 u, is magnified as everything before whitening is.
 
+    On a grid of ``nodes`` (``round_grid``) the slack is that of the functional release's sums, and what the product
+    G c rounds.  Its sums run along one axis and then along the other, so a number is rounded at most sum(nodes) + 2
+    times one after the other; the rows of G are no longer than 1 and c no longer than the number of records.
+
     >>> slack = [round_sensitivity(n, 2, 30, 11.0) / SENSITIVITY - 1 for n in (10**3, 10**6)]
     >>> 1e-9 < slack[0] < slack[1] < 1e-6
     True
     """
+    if nodes is not None:
+        product = (sum(nodes) + 2) * UNIT * math.sqrt(numbers) * batch_size
+        each = record_error(nodes, batch_size) + product
+        return with_rounding(
+            SENSITIVITY, n=batch_size, chunk=GRID_CHUNK, each=each, numbers=numbers, multiplier=multiplier
+        )
     return with_rounding(
         SENSITIVITY,
         n=batch_size,

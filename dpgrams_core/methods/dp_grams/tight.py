@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgrams_core.methods.dp_grams.plan import TIGHT, Plan
-from dpgrams_core.methods.dp_grams.rounds import block_sums, clip_and_floor, densities, joint_covariance
+from dpgrams_core.methods.dp_grams.rounds import block_sums, clip_and_floor, densities, joint_covariance, round_grid
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.numerics.bandwidths import REFERENCE_SPREAD, mean_side
 from dpgrams_core.numerics.pooled import PooledRounds
+from dpgrams_core.numerics.surface import box_bases, coefficients, functionals
 from dpgrams_core.privacy.noise import Noise
 
 Array = np.ndarray
@@ -64,7 +65,8 @@ def climb_rounds(chosen: Plan, points: Array, box: Array, starts: Array, noise: 
 
     Notes
     -----
-    Cost O(T (batch_size k d + (k (1 + d))^3) + (T k (1 + d))^3) time.
+    Cost O(T (batch_size k d + (k (1 + d))^3) + (T k (1 + d))^3) time; with many records these are added once, on a grid
+    of g nodes: O(batch_size + T g (k (1 + d))^2) in place of T batch_size k d.
     """
     assert chosen.process_noise is not None
     h = chosen.bandwidth.value
@@ -77,11 +79,20 @@ def climb_rounds(chosen: Plan, points: Array, box: Array, starts: Array, noise: 
         box=box,
     )
     x, path, clipped = starts, [starts], []
+    gridded = round_grid(chosen.batch_size, starts.size + len(starts), box, h) is not None
+    bases, on_grid = box_bases(box, h) if gridded else (), None
     for left in reversed(range(chosen.n_steps)):
         checkpoint()
-        batch = points[noise.batch(len(points), chosen.batch_size)]
+        chosen_rows = noise.batch(len(points), chosen.batch_size)
+        whole = chosen.batch_size == len(points)
         covariance = joint_covariance(x, h)
-        sums = noise.covered_gaussian(block_sums(batch, x, h), covariance, chosen.process_noise)
+        if gridded:
+            if on_grid is None or not whole:
+                on_grid = coefficients(points if whole else points[chosen_rows], bases)
+            sums = noise.projected_gaussian(on_grid, functionals(x, bases), covariance, chosen.process_noise)
+        else:
+            tables = block_sums(points[chosen_rows], x, h)
+            sums = noise.covered_gaussian(tables, covariance, chosen.process_noise)
         pooled.add(x, sums, covariance)
         for _ in range(TIGHT.climb_a_round if left else TIGHT.last_climb):
             score, share = pooled_score(chosen, pooled, x)

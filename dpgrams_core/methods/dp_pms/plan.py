@@ -264,6 +264,7 @@ def step_noise(
         top=usual_top(h, 2, 1.0),
         start=start,
         epsilon=epsilon,
+        nodes=None,
         **rounds,
     )
     if noise.contribution_clip is not None:

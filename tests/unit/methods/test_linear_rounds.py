@@ -14,17 +14,21 @@ from benchmarks.naive import naive_density_and_gradient
 from dpgrams_core import load_dataset, run
 from dpgrams_core.methods.ascent import FLOOR_OF_TOP
 from dpgrams_core.methods.baselines.mean_shift import fast_mean_shift
+from dpgrams_core.methods.dp_grams import plan as plan_module
+from dpgrams_core.methods.dp_grams import tight
 from dpgrams_core.methods.dp_grams.plan import TIGHT, plan, usual_top
 from dpgrams_core.methods.dp_grams.rounds import (
     densities,
     joint_covariance,
     kernel_sums,
+    round_grid,
     round_sensitivity,
     score_noise,
 )
 from dpgrams_core.methods.dp_grams.spec import DPGramsSpec
 from dpgrams_core.numerics.bandwidths import mean_side, release_bandwidth
 from dpgrams_core.numerics.kernels import KERNELS
+from dpgrams_core.numerics.surface import box_bases, coefficients, functionals
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import ExponentialDraws, GaussianRounds
@@ -242,3 +246,51 @@ class TestAgainstTheTheorem:
         options = {"seed": 0, "epsilon": 1.0, "bandwidth": 1.0, "density_floor": floor}
         theorem = run("dp_grams", data, calibration="theorem", **options).noise_scale
         assert theorem > 20 * run("dp_grams", data, calibration="tight", **options).noise_scale
+
+
+ON_A_GRID = {"calibration": "tight", "bandwidth": 1.2, "n_starts": 8}
+
+
+@pytest.fixture
+def many_records():
+    return load_dataset("four_corners", n=30_000, seed=3)
+
+
+class TestManyRecords:
+    """Records that are added on a grid, against the way in which each is weighed at each point."""
+
+    @pytest.mark.parametrize("d", [1, 2])
+    def test_products_with_functionals_are_the_kernel_sums(self, d, rng):
+        box = np.array([[-3.0, 5.0], [0.0, 6.0]])[:d]
+        bases, at = box_bases(box, 0.9), rng.uniform(box[:, 0], box[:, 1], (6, d))
+        points = rng.uniform(box[:, 0], box[:, 1], (25_000, d))
+        found = np.tensordot(functionals(at, bases), coefficients(points, bases), axes=d)
+        np.testing.assert_allclose(found, kernel_sums(points, at, 0.9), atol=25_000 * 1e-5)
+        few = np.tensordot(functionals(at, bases), coefficients(points[:3], bases), axes=d)
+        np.testing.assert_allclose(few, kernel_sums(points[:3], at, 0.9), atol=3e-5)
+
+    @pytest.mark.parametrize("batch_size", [None, 28_000])
+    def test_a_run_is_the_same_but_for_what_the_grid_leaves_out(self, batch_size, many_records, monkeypatch):
+        calls = []
+        monkeypatch.setattr(tight, "coefficients", lambda *facts: calls.append(1) or coefficients(*facts))
+        fast = run("dp_grams", many_records, seed=1, batch_size=batch_size, **ON_A_GRID)
+        assert len(calls) == (1 if batch_size is None else fast.spec.n_steps)
+        for module in (tight, plan_module):
+            monkeypatch.setattr(module, "round_grid", lambda *_: None)
+        slow = run("dp_grams", many_records, seed=1, batch_size=batch_size, **ON_A_GRID)
+        np.testing.assert_allclose(fast.trajectories, slow.trajectories, atol=1e-5)
+        np.testing.assert_allclose(fast.heights, slow.heights, rtol=1e-5)
+        assert fast.events[1].sensitivity == pytest.approx(slow.events[1].sensitivity, rel=1e-6)
+
+    def test_the_price_is_set_for_the_way_that_is_taken(self, many_records):
+        release = run("dp_grams", many_records, seed=0, **ON_A_GRID)
+        rounds, nodes = release.events[1], round_grid(30_000, 24, many_records.box, 1.2)
+        assert nodes is not None
+        assert rounds.sensitivity == round_sensitivity(30_000, 2, 24, rounds.multiplier, nodes)
+        assert rounds.sensitivity > round_sensitivity(30_000, 2, 24, rounds.multiplier) > math.sqrt(2)
+
+    def test_a_grid_is_taken_only_where_it_pays(self, many_records):
+        assert round_grid(20_000, 24, many_records.box, 1.2) is None  # no seeded number changes
+        assert round_grid(30_000, 24, many_records.box, 0.1) is None
+        assert round_grid(30_000, 24, np.tile(many_records.box[:1], (3, 1)), 1.2) is None
+        assert round_grid(10**9, 4_000_000, many_records.box, 1.2) is None

@@ -23,7 +23,7 @@ from dpgrams_core.numerics.rounding import (
     with_rounding,
 )
 from dpgrams_core.numerics.sketch import PAIRS, SKETCH_SENSITIVITY, feature_sums, sketch_sensitivity, vertices
-from dpgrams_core.numerics.surface import box_bases, coefficients, surface_sensitivity
+from dpgrams_core.numerics.surface import box_bases, coefficients, functionals, node_counts, surface_sensitivity
 from dpgrams_core.privacy.noise import SimulationNoise
 
 SIZES = (10, 1_000, 30_000)
@@ -189,6 +189,64 @@ class TestRounds:
                 points[row], other[row] = at[0], record
                 worst = max(worst, float(np.linalg.norm(whitened(points, at) - whitened(other, at))))
         assert math.sqrt(2) * (1 - 1e-9) < worst <= round_sensitivity(64, 2, 21, 11.0)
+
+
+def gridded(points, at, box):
+    """The whitened vector of a round that adds its records on a grid."""
+    noise, bases = Seen(0), box_bases(box, 1.0)
+    noise.projected_gaussian(coefficients(points, bases), functionals(at, bases), joint_covariance(at, 1.0), 1.0)
+    return noise.vector
+
+
+class TestRoundsOnAGrid:
+    BOX = np.array([[-4.0, 4.0], [-4.0, 4.0]])
+
+    @pytest.mark.parametrize("n", [30_000, 200_000])
+    @pytest.mark.parametrize("spread", [0.0, 0.1, 2.0])
+    def test_the_slack_covers_what_rounding_does_to_neighbours(self, n, spread, rng, record_property):
+        # In real numbers one record moves the sums whatever the others are: so the record alone shows how far.
+        slack, worst = round_sensitivity(n, 2, 18, 11.0, node_counts(self.BOX, 1.0).astype(int)) - math.sqrt(2), 0.0
+        points = np.clip(spread * rng.normal(0, 1, (n, 2)), -4, 4)
+        other = points.copy()
+        other[n // 2] = rng.normal(0, 1, 2)
+        for at in close_starts(rng):
+            true = gridded(points[[n // 2]], at, self.BOX) - gridded(other[[n // 2]], at, self.BOX)
+            seen = gridded(points, at, self.BOX) - gridded(other, at, self.BOX)
+            worst = max(worst, float(np.linalg.norm(seen - true)))
+        record_property("slack", float(slack))
+        record_property("seen", float(worst))
+        assert worst < slack / 2
+
+    def test_no_neighbours_go_beyond_the_sensitivity_and_far_ones_reach_it(self, rng):
+        worst = 0.0
+        for close in close_starts(rng):
+            at = np.clip(np.concatenate([close, [[4.0, 4.0], [-4.0, -4.0]]]), -4, 4)
+            for record in (at[1], at[-1], at[-2], np.full(2, 30.0)):
+                change = gridded(at[:1], at, self.BOX) - gridded(record[None], at, self.BOX)
+                worst = max(worst, float(np.linalg.norm(change)))
+        nodes = node_counts(self.BOX, 1.0).astype(int)
+        assert math.sqrt(2) * (1 - 1e-3) < worst <= round_sensitivity(30_000, 2, 24, 11.0, nodes)
+
+    def test_functionals_that_are_too_long_are_shortened(self, rng):
+        # Whatever the matrix is, nothing leaves that moves farther than the coefficients.
+        bases, at = box_bases(self.BOX, 1.0), rng.uniform(-4, 4, (5, 2))
+        sums, rows = rng.normal(0, 1, [len(basis.whitening) for basis in bases]), functionals(at, bases)
+        for factor in (1.0, 1 + 1e-9, 7.0):
+            noise = Seen(0)
+            noise.projected_gaussian(sums, factor * rows, joint_covariance(at, 1.0), 1.0)
+            table = np.linalg.qr(rng.normal(0, 1, (sums.size, 3)))[0].T.reshape(3, *sums.shape)
+            for direction in (sums / np.linalg.norm(sums), *table):
+                noise.projected_gaussian(direction, factor * rows, joint_covariance(at, 1.0), 1.0)
+                assert np.linalg.norm(noise.vector) <= 1
+        axes, root = whitened_axes(joint_covariance(at, 1.0))
+        highest = np.linalg.svd((axes / root).T @ rows.reshape(len(rows), -1))[2][0].reshape(sums.shape)
+        noise.projected_gaussian(highest, 7.0 * rows, joint_covariance(at, 1.0), 1.0)
+        assert 1 - 1e-6 < np.linalg.norm(noise.vector) <= 1
+
+    def test_the_slack_stays_tiny(self):
+        found = [round_sensitivity(n, 2, 150, 11.0, (116, 116)) / math.sqrt(2) - 1 for n in (30_000, 10**6, 10**8)]
+        assert 0 < found[0] < found[1] < 1e-6
+        assert found[1] < found[2] < 1e-4
 
 
 class TestGrid:
