@@ -76,7 +76,7 @@ def moves(page: Page, figure: Any, count: int) -> list[float]:
 def changes(page: Page, figure: Any, count: int) -> list[float]:
     """Milliseconds from a key on the slider of n or on the seed of the noise to the first frame of the new settings."""
     figure.evaluate(WATCH)
-    page.locator(".st-key-more_settings summary").click()
+    page.locator(".st-key-seeds summary").click()
     found = []
     for number in range(count):
         control, key = (("n", "ArrowLeft"), ("seed", "ArrowUp"))[number % 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -21,7 +22,7 @@ from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds
 from dpgrams_core.sweeps.run import plan_cells
 from pages._ui import cache, charts, exports, handle, jobs, layout, state
-from pages._ui.controls import COUNTS, Group, bandwidth_rule, cluster_run, in_sight, one_of_few, title_of
+from pages._ui.controls import COUNTS, Group, bandwidth_rule, cluster_run, one_of_few, title_of
 
 QUESTION = "What does privacy cost when you look for clusters?"
 SMALLER = "n, m, number of steps T, of starts k or of clusters, or a larger bandwidth or h_DAP"
@@ -129,6 +130,17 @@ def gallery(data: Dataset, entry: pictures.Entry) -> None:
         exports.download(exports.table_file(found.table, "centres"), "gallery_csv")
 
 
+def bandwidth(method: str, group: Group) -> dict[str, Any]:
+    """The controls of a method's bandwidth."""
+    if method == "dp_grams_c":
+        return bandwidth_rule(group)
+    if method != "functional_c":
+        return {}
+    return group.setting(FunctionalCSpec, "bandwidth", "clu_h") or group.setting(
+        FunctionalCSpec, "bandwidth_scale", "h_scale"
+    )
+
+
 def curve(run: Run, count: int | str) -> None:
     """A score against ε, filling in live: both private methods at every ε, and what there is without privacy."""
     st.subheader("What does each ε cost?")
@@ -159,21 +171,18 @@ def curve(run: Run, count: int | str) -> None:
 layout.open_page(QUESTION, "pages/clusters.py")
 group = Group()
 with st.sidebar:
+    epsilon_first = st.container()  # what one moves most stands on top, though it belongs to the method below
     dataset = group.dataset("clusters", "clu_dataset", "The paper's simulated blobs, or real data in few columns.")
     info = DATASETS[dataset]
     method = group.method("clusters", "clu_method", "How the centres are found privately.")
     words = "How many people are in the data (n); real data: so many drawn from all. Public."
     n = group.records(f"clu_n_{dataset}", dataset, words)
     # The paper's δ: 1e-6 for the blobs, as for the modes, and 1e-5 for real data.
-    options = group.budget(method, "delta" if info.delta == 1e-6 else "clu_delta", info.delta)
+    with epsilon_first:
+        options = group.budget(method, "delta" if info.delta == 1e-6 else "clu_delta", info.delta)
     words = "How many centres to find: the number of true classes (known), unknown, or another number."
     wished_count = group.steps("Number of clusters", "clu_count", COUNTS, "known", words)
-    if method == "dp_grams_c":
-        options |= bandwidth_rule(group)
-    elif method == "functional_c":
-        width = group.setting(FunctionalCSpec, "bandwidth", "clu_h")
-        options |= width or group.setting(FunctionalCSpec, "bandwidth_scale", "h_scale")
-    options |= group.settings(method, in_sight(method)) | group.rest(method, info.condition)
+    options |= group.rest(method, info.condition, partial(bandwidth, method, group))
 group.switch("curve")
 group.start("clu_measure", "ari", state.one_of_these(list(measure_titles("clusters"))))
 wished = group.run(method, dataset, n, options)

@@ -19,7 +19,7 @@ from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds, density_seconds
 from dpgrams_core.sweeps.run import plan_cells
 from pages._ui import cache, charts, exports, handle, jobs, layout, state
-from pages._ui.controls import Group, in_sight, other_regression, title_of, without_privacy
+from pages._ui.controls import Group, other_regression, title_of, without_privacy
 
 QUESTION = "What does privacy cost when a curve has several branches?"
 PIECES, RUNS = 5, 20  # each point of the curve comes in pieces, so that a stop takes effect soon
@@ -119,11 +119,14 @@ def curve(run: Run) -> None:
 layout.open_page(QUESTION, "pages/regression.py")
 group = Group()
 with st.sidebar:
+    epsilon_first = st.container()  # what one moves most stands on top, though it belongs to the method below
     more = " The predictor x is public; the response y is private."
     dataset = group.dataset("regression", "reg_dataset", "A synthetic design of the paper, drawn afresh.", more)
     method = group.method("regression", "reg_method", "How the branches are found privately.")
     n = group.records("reg_n", dataset)
-    options = group.budget(method, "reg_delta") | group.settings(method, in_sight(method)) | group.rest(method)
+    with epsilon_first:
+        options = group.budget(method, "reg_delta")
+    options |= group.rest(method)
 group.switch("curve")
 group.start("reg_show", SHOWN_FIRST, known_curves)
 group.start("reg_x", FIRST_PLACE, state.one_of_these(PLACES))

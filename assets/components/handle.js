@@ -335,6 +335,8 @@ class View {
     if (grey) {
       context.strokeStyle = this.colours.grey(0.45);
       context.stroke(this.contours(grey, grey.high));
+      context.textAlign = "left"; // said where one looks, not in the legend alone
+      context.fillText("grey lines: the plain density, not private", left + 6, top + 1.2 * this.letter);
     }
     this.backdrop = canvas;
   }

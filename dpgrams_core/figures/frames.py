@@ -42,6 +42,7 @@ NODES = 60  # of a surface, a side
 MOST_BYTES = 400_000  # of a message
 MOST_PATHS, MOST_STEPS = 40, 14  # drawn of a release's trajectories, evenly chosen
 MOST_ROWS = 60  # of a frame's table
+MOST_RECORDS = 1_000  # behind a picture of modes, which they must not hide
 GAP_BYTES = 500  # of a frame that is a gap
 TOO_LARGE = "it has too many modes to be shown while you drag; let go to see it."
 COARSE = 4  # of so many stops the first frames take one
@@ -259,9 +260,12 @@ FRAMES: dict[str, Callable[[Dataset, Release, str], Frame]] = {
 
 
 def modes_scene(data: Dataset, baseline: Release, grid: DensityGrid | None) -> dict[str, Any]:
-    """The axes, the true modes, those of mean shift, and in grey the plain density where no private surface is."""
+    """The axes, some records, the true modes, those of mean shift, and grey lines where no private surface is."""
+    refuse_private(data)
     legend = [["truth", "true modes"], ["plain", "mean shift (not private)"], ["private", "private modes"]]
-    still: dict[str, Any] = {"truth": true_modes(data), "plain": baseline.modes}
+    legend.append(["records", "simulated records (not private)"])
+    records = data.points[drawn_rows(data.n, MOST_RECORDS)].astype(np.float32)
+    still: dict[str, Any] = {"truth": true_modes(data), "plain": baseline.modes, "records": records}
     if grid is not None:
         still["grey"] = sixteen_bits(grid.z)
         legend.append(["grey", "plain density (not private)"])

@@ -166,10 +166,12 @@ def ascent_guarantee(
     if status == "nominal":
         caveats = (*caveats, f"{start} alone is proven for its share of ε.")
     if status != "proven" and cost.epsilon < 0.999 * spec.epsilon:
-        only = (
-            f"At this ε the noise no longer falls (the first term of ε_iter binds): only {cost.epsilon:.3g} is spent."
+        # The first term of ε_iter binds.
+        caveats = (
+            *caveats,
+            f"You asked for ε = {spec.epsilon:g}, and {cost.epsilon:.3g} is used: the paper's formula for the steps "
+            "knows no smaller noise than this, however large ε is.",
         )
-        caveats = (*caveats, only)
     guarantee = Guarantee(
         epsilon=spec.epsilon if math.isclose(cost.epsilon, spec.epsilon, rel_tol=1e-9) else cost.epsilon,
         delta=cost.delta,

@@ -111,6 +111,20 @@ def part(name: str, keys: list[str], draw: Callable[[], None]) -> None:
     st.fragment(alone)()
 
 
+def tabs(key: str, titles: dict[str, str], draw: dict[str, Callable[[], None]]) -> None:
+    """Parts under tabs, of which only the open one is computed; a link holds which one that is."""
+    names = {title: name for name, title in titles.items()}
+    st.session_state[f"{key}_tabs"] = titles[st.session_state[key]]
+
+    def opened() -> None:
+        st.session_state[key] = names[st.session_state[f"{key}_tabs"]]
+
+    for tab, name in zip(st.tabs(list(names), key=f"{key}_tabs", on_change=opened), titles, strict=True):
+        if tab.open:
+            with tab:
+                draw[name]()
+
+
 def may_run(key: str, settings: Hashable, seconds: float, smaller: str, by_itself: bool = True) -> bool:
     """Whether something may be computed: where it is cheap ``by_itself``, else after a press, and never beyond a limit.
 

@@ -196,12 +196,19 @@ class Group:
         st.html('<div class="ends"><span>← stronger privacy</span><span>weaker privacy →</span></div>')
         return epsilon | self.setting(spec, "delta", delta_key, first=first_delta)
 
-    def rest(self, method: str, condition: str | None = None) -> dict[str, Any]:
-        """What ends every sidebar: new noise, and folded away the other settings of the method and the seeds."""
+    def rest(
+        self, method: str, condition: str | None = None, bandwidth: Callable[[], dict[str, Any]] = dict
+    ) -> dict[str, Any]:
+        """What ends every sidebar: new noise, and one level below the settings of the method and the seeds.
+
+        ``bandwidth`` draws the controls of a bandwidth that the tables here do not hold.
+        """
         look: dict[str, Any] = {"icon": ":material/casino:", "width": "stretch", "help": "Draws the next seed."}
         st.button("New noise, same data", key="new_noise", on_click=_next_seed, **look)
-        with st.expander("More settings", key="more_settings"):
-            options = self.settings(method, FOLDED.get(method, {}), condition)
+        with st.expander("Method settings", key="method_settings"):
+            options = bandwidth() | self.settings(method, in_sight(method))
+            options |= self.settings(method, FOLDED.get(method, {}), condition)
+        with st.expander("Seeds", key="seeds"):
             noise = self.number("Seed of the noise", "seed", 0, int, "Same seed, same noise.", 1)
             data = self.number("Seed of the data", "data_seed", 0, int, "Same seed, same records.", 1)
             self.seeds = {"seed": noise, "data_seed": data}

@@ -30,7 +30,7 @@ def test_first_screen_answers_before_it_asks(dashboard):
 
 
 def test_every_slider_changes_the_answer_and_the_url(dashboard):
-    dashboard.open(f"?{QUIET}")
+    dashboard.open(f"?{QUIET}").unfold("method_settings")
     dashboard.slide_each(SLIDERS)
     dashboard.shoot("modes_after_sliders")
 
@@ -59,7 +59,7 @@ def test_two_methods_stand_side_by_side(dashboard):
     dashboard.open(f"?calibration=experiments&compare=tight&n=1000&{QUIET}")
     good = dashboard.answer()
     assert "DP-GRAMS tight" in good
-    dashboard.unfold("more_settings").choose("kernel", "Legendre")
+    dashboard.unfold("method_settings").choose("kernel", "Legendre")
     assert "DP-GRAMS tight: kernel = 'legendre4' is not allowed" in dashboard.text()
     assert dashboard.answer() == good
     dashboard.choose("compare", "nothing")
@@ -106,16 +106,19 @@ def test_every_chart_has_a_sentence_and_a_table(dashboard):
     dashboard.open("?n=1000")
     page = dashboard.page
     for key in ("contours", "surface", "anchors", "curve", "runs"):
+        if key == "runs":
+            assert "Means of 20 runs" in dashboard.text()
+            page.get_by_role("tab", name="Twenty runs").click()
+            assert dashboard.settle().in_url()["more"] == "runs"
         dashboard.unfold(f"{key}_table")
         table = page.locator(f".st-key-{key}_table [data-testid=stDataFrame]")
         table.wait_for()
-    assert page.locator(".js-plotly-plot").count() == 4
+    assert page.locator(".js-plotly-plot").count() == 3  # of the tabs the open one
     assert "DP-GRAMS tight found" in page.locator(".st-key-contours_chart .said").inner_text()
     text = dashboard.text()
     for words in (
         "plain kernel density",
         "anchors drawn from",
-        "Means of 20 runs",
         "private runs",
     ):
         assert words in text

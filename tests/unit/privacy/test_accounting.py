@@ -111,7 +111,7 @@ def test_a_budget_that_is_not_spent_is_said(seed):
     # 30 for the start, and all that seven rounds of log(1 + (e - 1) m / n) can spend.
     once = math.log1p((math.e - 1) * 145 / 1000)
     assert guarantee.epsilon == pytest.approx(30 + 2 * math.sqrt(14 * math.log(2e6)) * once)
-    assert any("no longer falls" in text for text in guarantee.caveats)
+    assert any("no smaller noise" in text for text in guarantee.caveats)
 
 
 def test_an_event_that_no_accountant_knows_is_refused_in_words():
