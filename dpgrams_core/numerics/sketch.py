@@ -26,6 +26,7 @@ import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
@@ -48,6 +49,14 @@ MAX_PLACES = 1e12  # bandwidths to the power of d in the box; more than that not
 FALSE_ALARM = 0.001  # over the whole box; strict, since several maps are searched
 NEARER = 1.5  # the kernel's error at two or three bandwidths, in units of that far away (measured: 1.1 to 1.4)
 CHUNK = 1_024
+# The table of ``on_circle``.  A whole number of steps is subtracted in two parts, the first of few enough digits that
+# its product with the number is exact.
+ANGLES = 1_024
+COSINES, SINES = (wave(2 * np.pi / ANGLES * np.arange(ANGLES)) for wave in (np.cos, np.sin))
+_PI = Fraction("3.14159265358979323846264338327950288")
+STEP = float(2 * _PI / ANGLES)
+STEP_HIGH = float(np.float32(STEP))
+STEP_LOW = float(2 * _PI / ANGLES - Fraction(STEP_HIGH))
 THREADED_CHUNKS = 16
 
 
@@ -99,21 +108,65 @@ def sketch_sensitivity(n: int, blocks: int, multiplier: float) -> float:
     """How far replacing one record moves the *computed* sums, for noise of ``multiplier`` times this.
 
     ``SKETCH_SENSITIVITY`` for real numbers (see the head of this file), and the slack for rounding.  Rounded phases
-    keep the bound; a cosine, a sine, their products and the factor before them are off by 8 u at most, and each sum
-    has two products a record (the real part of a complex product).
+    keep the bound: whatever a phase is, only how far a wave is off the circle counts.  That is at most 6 u
+    (``on_circle``), so what a pair adds is off by 16 u: two waves, their products and the factor before them.  Each
+    sum has two products a record (the real part of a complex product).
     """
     sums = {"n": n, "chunk": CHUNK, "numbers": 2 * blocks * PAIRS, "terms": 2}
-    return with_rounding(SKETCH_SENSITIVITY, each=8 * UNIT, multiplier=multiplier, **sums)
+    return with_rounding(SKETCH_SENSITIVITY, each=16 * UNIT, multiplier=multiplier, **sums)
+
+
+def on_circle(phases: Array) -> Array:
+    """Cosines and sines of phases (b, v, k), one under the other, (b, 2v, k): in a sixth of the time of NumPy's.
+
+    A phase is a whole number of ``STEP`` and a rest of at most half of it.  The cosine and the sine of the first stand
+    in a table, those of the rest are polynomials that leave out less than 2e-18, and the two are multiplied.  Off the
+    circle: 2 u for the table, 1 u for the polynomials, 2 u for the product.  Along it, about u times the phase.
+    """
+    blocks, each, k = phases.shape
+    result = np.empty((blocks, 2 * each, k))
+    turns, left, square, near = (np.empty((each, k)) for _ in range(4))  # once for all blocks, and small: it stays near
+    number = np.empty((each, k), dtype=np.int64)
+    for phase, cosine, sine in zip(phases, result[:, :each], result[:, each:], strict=True):
+        np.multiply(phase, 1 / STEP, out=turns)
+        np.rint(turns, out=turns)
+        np.copyto(number, turns, casting="unsafe")
+        number &= ANGLES - 1
+        np.subtract(phase, np.multiply(turns, STEP_HIGH, out=near), out=left)
+        left -= np.multiply(turns, STEP_LOW, out=turns)
+        np.multiply(left, left, out=square)
+        np.multiply(square, 1 / 24, out=near)  # 1 - t^2 / 2 + t^4 / 24
+        near -= 0.5
+        near *= square
+        near += 1.0
+        across = np.multiply(square, 1 / 120, out=turns)  # t - t^3 / 6 + t^5 / 120
+        across -= 1 / 6
+        across *= square
+        across += 1.0
+        across *= left
+        np.take(COSINES, number, out=cosine, mode="wrap")  # with another mode NumPy makes a copy first
+        np.take(SINES, number, out=sine, mode="wrap")
+        np.multiply(cosine, across, out=left)
+        cosine *= near
+        cosine -= np.multiply(sine, across, out=square)
+        sine *= near
+        sine += left
+    return result
 
 
 def waves(x: Array, box: Array, bandwidth: float, blocks: int) -> Array:
     """exp(i p x) for every vertex p, (blocks, VERTICES, k); places are counted from the centre of the box."""
+    parts = _wave_parts(x, box, bandwidth, blocks)
+    result = np.empty((blocks, VERTICES, len(x)), dtype=complex)
+    result.real, result.imag = parts[:, :VERTICES], parts[:, VERTICES:]
+    return result
+
+
+def _wave_parts(x: Array, box: Array, bandwidth: float, blocks: int) -> Array:
+    """The real parts of ``waves``, and the imaginary ones under them, (blocks, 2 VERTICES, k)."""
     scaled = np.clip((x - box.mean(axis=1)) / bandwidth, -FARTHEST, FARTHEST)
     phases = vertices(len(box), blocks).reshape(-1, len(box)) @ scaled.T
-    result = np.empty(phases.shape, dtype=complex)
-    np.cos(phases, out=result.real)
-    np.sin(phases, out=result.imag)
-    return result.reshape(blocks, VERTICES, len(x))
+    return on_circle(phases.reshape(blocks, VERTICES, len(x)))
 
 
 def feature_sums(points: Array, box: Array, bandwidth: float, blocks: int, chunk: int = CHUNK) -> Array:
@@ -129,8 +182,14 @@ def feature_sums(points: Array, box: Array, bandwidth: float, blocks: int, chunk
 
     def chunk_sum(start: int) -> Array:
         part = points[start : start + chunk]
-        wave = np.where(np.isnan(part).any(axis=1), 0, waves(part, box, bandwidth, blocks))
-        return np.asarray(wave @ wave.conj().transpose(0, 2, 1))
+        missing = np.isnan(part).any(axis=1)
+        parts = _wave_parts(np.where(missing[:, None], 0.0, part), box, bandwidth, blocks)
+        parts[:, :, missing] = 0.0
+        # A matrix times its own transpose takes half the work, and of a complex one NumPy does not see that.
+        products = np.stack([part @ part.T for part in parts])
+        cosines, sines = slice(VERTICES), slice(VERTICES, None)
+        mixed = products[:, sines, cosines]
+        return products[:, cosines, cosines] + products[:, sines, sines] + 1j * (mixed - mixed.swapaxes(1, 2))
 
     starts = range(0, len(points), chunk)
     if len(starts) < THREADED_CHUNKS:

@@ -22,7 +22,15 @@ from dpgrams_core.numerics.rounding import (
     whitened_axes,
     with_rounding,
 )
-from dpgrams_core.numerics.sketch import PAIRS, SKETCH_SENSITIVITY, feature_sums, sketch_sensitivity, vertices
+from dpgrams_core.numerics.sketch import (
+    PAIRS,
+    SKETCH_SENSITIVITY,
+    STEP,
+    feature_sums,
+    on_circle,
+    sketch_sensitivity,
+    vertices,
+)
 from dpgrams_core.numerics.surface import box_bases, coefficients, functionals, node_counts, surface_sensitivity
 from dpgrams_core.privacy.noise import SimulationNoise
 
@@ -322,6 +330,35 @@ class TestSketch:
         pairs = (factor * waves[:, first] * np.conj(waves[:, second])).ravel()
         true = np.array([pair.real for pair in pairs] + [pair.imag for pair in pairs])
         assert size_of(exact(feature_sums(point, box, 1.0, blocks)) - true) < 8 * UNIT
+
+
+class TestWaves:
+    def test_they_lie_on_the_circle_for_any_phase(self, rng, record_property):
+        # Privacy rests on this alone: how far a wave is off the circle, in units of u, and not where on it it is.
+        edges = (np.arange(-64, 64) + 0.5) * STEP
+        phases = np.concatenate([*(scale * rng.normal(0, 1, 300) for scale in (1e-3, 1, 30, 1e4, 1e9, 1e11)), edges])
+        parts = exact(on_circle(phases.reshape(1, 1, -1))[0])
+        off = max(abs(mpmath.sqrt(c * c + s * s) - 1) for c, s in parts.T)
+        record_property("units of u", float(off / UNIT))
+        assert 0 < off < 6 * UNIT
+
+    def test_they_are_the_cosines_and_sines(self, rng):
+        phases = rng.normal(0, 30, (3, 4, 500))
+        parts = on_circle(phases)
+        np.testing.assert_allclose(parts[:, :4], np.cos(phases), rtol=0, atol=8 * UNIT)
+        np.testing.assert_allclose(parts[:, 4:], np.sin(phases), rtol=0, atol=8 * UNIT)
+
+    def test_sums_are_those_of_the_complex_products(self, rng):
+        box = np.array([[0.0, 10.0]] * 4)
+        points = rng.uniform(0, 10, (1_500, 4))
+        points[7, 2] = np.nan
+        phases = vertices(4, 8).reshape(-1, 4) @ (np.delete(points, 7, axis=0) - 5.0).T
+        wave = np.exp(1j * phases).reshape(8, -1, 1_499)
+        first, second = np.triu_indices(wave.shape[1], 1)
+        pairs = (wave @ wave.conj().transpose(0, 2, 1))[:, first, second].ravel() * (1 - 1e-6) / math.sqrt(8 * PAIRS)
+        np.testing.assert_allclose(
+            feature_sums(points, box, 1.0, 8), np.concatenate([pairs.real, pairs.imag]), rtol=0, atol=1e-11
+        )
 
 
 class TestDraws:

@@ -106,7 +106,7 @@ def test_any_partition_adds_up_to_what_memory_holds(kind, d, cuts, chunk, number
         summed = add_up_folder(write_parts(Path(place, "a"), frame, cuts), method, **more, **options)
     held, exact = in_memory(method, frame, options, **more)
     box, h = np.array(summed.asked.box), summed.asked.bandwidth
-    each = 8 * UNIT if summed.asked.blocks else sum(whitening_error(int(count)) for count in node_counts(box, h))
+    each = 16 * UNIT if summed.asked.blocks else sum(whitening_error(int(count)) for count in node_counts(box, h))
     assert np.linalg.norm(summed.sums - exact) <= 2 * (80 * each + summing_error(80, 80, 2))
     assert (summed.n, summed.kind, summed.columns) == (held.n, held.kind, held.columns)
     assert (summed.identity.content, summed.identity.exact) == (held.identity.content, held.identity.exact)
