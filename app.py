@@ -17,6 +17,7 @@ def main() -> None:
     navigation = st.navigation(
         [
             st.Page("pages/modes.py", title="Modes", icon=":material/landscape:", default=True),
+            st.Page("pages/lessons.py", title="Lessons", icon=":material/school:"),
             st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
             st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),
             st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),

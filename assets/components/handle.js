@@ -74,6 +74,7 @@ class View {
     const fresh = data.run !== this.data?.run;
     Object.assign(this, { data, send });
     this.range.max = data.stops.length - 1;
+    this.range.closest(".row").hidden = data.stops.length < 2; // a picture that is held has nothing to drag
     if (fresh) this.draws = undefined;
     if (fresh && !this.held) {
       clearTimeout(this.timer);

@@ -21,6 +21,7 @@ from dpgrams_core.figures.style import Chart
 from dpgrams_core.figures.traces import DensityGrid, density_grid
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.comparison import ComparisonSettings, Row, compare
+from dpgrams_core.studies.lessons import State, quantity_of
 from dpgrams_core.sweeps.cell import CellResult
 from pages._ui.server import visitors
 
@@ -69,6 +70,13 @@ def comparison(settings: ComparisonSettings) -> tuple[Row, ...]:
 def slices(wanted: Run) -> Slices:
     """Conditional densities beside a simulated run (the plain KDE among them is not private)."""
     return conditional_slices(records(wanted), release(wanted))
+
+
+@st.cache_resource(max_entries=400, show_spinner=False)
+@visitors.ends_with_the_script()
+def lesson_value(quantity: str, asked: State, runs: int) -> float:
+    """What the engine computes for a state of a lesson."""
+    return quantity_of(quantity, asked.run)(asked, runs)
 
 
 def records(wanted: Run) -> Dataset:

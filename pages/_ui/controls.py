@@ -266,6 +266,26 @@ def title_of(run: Run) -> str:
     return method_title(run.method, run.options)
 
 
+def link_of(run: Run) -> dict[str, str]:
+    """The link of the page of a run's kind that shows it; a method that the page does not offer is left to the page."""
+    kind = DATASETS[str(run.dataset)].kind
+    start = {"modes": "", "regression": "reg_", "clusters": "clu_"}[kind]
+    size = f"clu_n_{run.dataset}" if kind == "clusters" else f"{start}n"
+    found: dict[str, Any] = {f"{start}dataset": run.dataset, size: run.n, "seed": run.seed, "data_seed": run.data_seed}
+    if run.method in methods_of(kind):
+        slack = {"modes": "delta", "regression": "reg_delta", "clusters": "clu_delta"}[kind]
+        if kind == "clusters" and DATASETS[str(run.dataset)].delta == 1e-6:
+            slack = "delta"
+        declared = settings_of(METHODS[run.method].spec)
+        keys = {**in_sight(run.method), **FOLDED.get(run.method, {}), "epsilon": "epsilon", "delta": slack}
+        keys |= {"n_clusters": "clu_count", "bandwidth": "clu_h"} if kind == "clusters" else {}
+        found[f"{start}method"] = run.method
+        for name, value in run.settings.items():
+            if name in keys:
+                found[keys[name]] = round(100 * value) if declared[name].percent else value
+    return {key: state.text_of(value) for key, value in found.items()}
+
+
 def compares_with_itself(run: Run, compare: str) -> bool:
     """Whether the second method chosen is the first one."""
     return compare == dict(run.options).get("calibration", run.method)

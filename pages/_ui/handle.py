@@ -26,18 +26,31 @@ _handle = st.components.v2.component("dpgrams_handle", html=_html, css=_css, js=
 _frames = st.components.v2.component("dpgrams_frames", js=_js)
 
 
-def show(run: Run, data: Dataset, release: Release, scene: dict[str, Any], key: str, smaller: str) -> None:
-    """The picture of a run with its handle; letting go sets ε for the page and its link.
+def show(
+    run: Run,
+    data: Dataset,
+    release: Release,
+    scene: dict[str, Any],
+    key: str,
+    smaller: str,
+    *,
+    sets: str = "epsilon",
+    held: bool = False,
+) -> None:
+    """The picture of a run with its handle; letting go sets ε for the page and its link, under the key ``sets``.
+
+    A picture that is ``held`` has no handle: there is nothing to try before a prediction is made.
 
     The frame of the release that is there comes first, the others while the page is looked at: shared by all visitors,
     since they depend on public settings only.
     """
-    stops, title, data = epsilon_stops(run.method), title_of(run), data.for_many_runs()
+    stops = (run.epsilon,) if held else epsilon_stops(run.method)
+    title, data = title_of(run), data.for_many_runs()
 
     def set_epsilon() -> None:
         # A visitor's browser may send anything.
         if (epsilon := st.session_state[key].get("epsilon")) in stops:
-            st.session_state["epsilon"] = epsilon
+            st.session_state[sets] = epsilon
 
     def ask_draws() -> None:
         st.session_state[ASKED] = run

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -40,7 +40,7 @@ def _plain(text: str) -> str:
     return text if re.fullmatch(r"[\w .+-]{1,20}", text, re.ASCII) else "what it says"
 
 
-def one_of_these(values: tuple[Any, ...] | list[Any]) -> Callable[[str], Any]:
+def one_of_these(values: Sequence[Any]) -> Callable[[str], Any]:
     """A parser that accepts exactly the written forms of some values."""
     known = {text_of(value): value for value in values}
 

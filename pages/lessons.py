@@ -1,0 +1,184 @@
+"""Lessons: predict first, then see what the engine computes. What is shown, and the progress, stand in the link."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import streamlit as st
+
+from dpgrams_core.figures import frames
+from dpgrams_core.figures import lessons as pictures
+from dpgrams_core.studies import lessons
+from dpgrams_core.studies.lessons import Lesson, State, Step
+from pages._ui import cache, charts, controls, handle, layout, state
+
+QUESTION = "Lessons: predict first, then look"
+SMALLER = "lesson"
+KEYS = ["lesson", "step", "guess", "value"]
+MOST_STEPS = 9
+NONE = "0"  # a step without a prediction
+PLAIN_METHODS = {"modes": "mean_shift", "regression": "lowess", "clusters": "kmeans"}
+TITLES = {"modes": "Modes", "regression": "Regression", "clusters": "Clusters", "guarantee": "Guarantee"}
+
+
+def guesses(text: str) -> str:
+    """A parser of the URL: one digit for each step, 0 where nothing was predicted yet."""
+    if len(text) > MOST_STEPS or not ((text.isascii() and text.isdigit()) or text == ""):
+        raise ValueError(f"it must be up to {MOST_STEPS} digits, one for each step")
+    return text
+
+
+def guess_of(number: int) -> int | None:
+    """What was predicted at a step, counted from 0; None before that."""
+    digit = st.session_state["guess"][number : number + 1] or NONE
+    return None if digit == NONE else int(digit) - 1
+
+
+def go(lesson: Lesson | None, number: int = 0) -> None:
+    """Open a step of a lesson, or the list; predictions of this lesson are kept."""
+    if lesson is None or st.session_state["lesson"] != lesson.name:
+        st.session_state["guess"] = ""
+    st.session_state["lesson"], st.session_state["step"] = ("", 1) if lesson is None else (lesson.name, number + 1)
+    st.session_state["value"] = None if lesson is None else lesson.steps[number].first_value
+
+
+def predict(number: int, key: str) -> None:
+    """Put a prediction into the link."""
+    if (picked := st.session_state[key]) is not None:
+        known = st.session_state["guess"].ljust(number + 1, NONE)
+        st.session_state["guess"] = known[:number] + str(picked + 1) + known[number + 1 :]
+
+
+def listing(known: tuple[Lesson, ...]) -> None:
+    """All lessons, each with what it is about."""
+    layout.answer(f"{len(known)} lessons of a few minutes each. In every step you predict, then the engine answers.")
+    for first in range(0, len(known), 2):
+        for column, lesson in zip(st.columns(2, gap="medium"), known[first : first + 2], strict=False):
+            with column, st.container(border=True):
+                st.subheader(lesson.title)
+                st.markdown(f"{lesson.about} *{lesson.minutes} minutes, {len(lesson.steps)} steps.*")
+                st.button(f"Begin: {lesson.title}", key=f"begin_{lesson.name}", on_click=go, args=(lesson,))
+
+
+def show_picture(shown: State, step: Step, held: bool) -> None:
+    """The picture of a state; with its ε handle where that is the control."""
+    key = "lesson"
+    if step.picture != "handle":
+        charts.chart(cache.picture((shown, step.picture), pictures.draw, shown, step.picture), key)
+        return
+    data, release = cache.records(shown.run), cache.release(shown.run)
+    plain = cache.release(controls.without_privacy(shown.run, PLAIN_METHODS[data.kind]))
+    if data.kind == "modes":
+        grey = cache.kde(shown.run, "gaussian", plain.spec.bandwidth) if release.surface is None else None
+        scene = frames.modes_scene(data, plain, None if release.pooled is not None else grey)
+    else:
+        scene = (frames.regression_scene if data.kind == "regression" else frames.clusters_scene)(data, plain)
+    handle.show(shown.run, data, release, scene, f"{key}_chart", SMALLER, sets="value", held=held)
+
+
+def control(step: Step) -> State:
+    """The one control that matters, and the state that it asks for; ε is set by the handle of its picture."""
+    if step.picture == "handle" and step.control.name == "epsilon":
+        st.caption("The control that matters here is the ε handle under the picture.")
+    else:
+        how: dict[str, Any] = {"format_func": controls.written, "key": "value", "help": step.control.words}
+        st.select_slider(step.control.label, step.control.values, persist_state="session", **how)
+    return step.at(st.session_state["value"])
+
+
+def question(step: Step, number: int) -> int | None:
+    """What to predict; the prediction, where there is one."""
+    st.subheader("Predict first")
+    st.markdown(step.question)
+    key, guess = f"predict_{st.session_state['lesson']}_{number}", guess_of(number)
+    known = guess if guess is not None and guess < len(step.choices) else None
+    st.radio(
+        "Your prediction",
+        range(len(step.choices)),
+        index=known,
+        format_func=lambda i: step.choices[i].words,
+        key=key,
+        on_change=predict,
+        args=(number, key),
+    )
+    return known
+
+
+def reveal(step: Step, guess: int) -> None:
+    """The engine's own answer, beside the prediction."""
+    st.subheader("The engine's answer")
+    with st.spinner("The engine computes…"):
+        value = cache.lesson_value(step.reveal.quantity, step.revealed, step.reveal.runs)
+    right = step.right_choice(value)
+    if guess == right:
+        st.success(f"As you predicted: {step.choices[right].words}.", icon=":material/check:")
+    else:
+        words = f"You predicted: {step.choices[guess].words}. The engine says: {step.choices[right].words}."
+        st.info(words, icon=":material/lightbulb:")
+    layout.answer(step.sentence(value))
+
+
+def tried(step: Step, shown: State) -> None:
+    """What the engine computes where the control stands now, and the way to the page that has all controls."""
+    quantity = lessons.quantity_of(step.reveal.quantity, shown.run)
+    if shown != step.revealed:
+        found = cache.lesson_value(step.reveal.quantity, shown, step.reveal.runs)
+        where = controls.written(st.session_state["value"])
+        st.markdown(f"With {step.control.label.lower()} at {where} it is **{quantity.written(found)}**.")
+    draws = f", the mean of {step.reveal.runs} draws of the noise" if step.reveal.runs > 1 and quantity.random else ""
+    st.caption(f"What is computed: {quantity.words.rstrip('.')}{draws}. Simulated data with known truth.")
+    if st.button(f"Open this on the page {TITLES[step.page]}", key="open_page", icon=":material/open_in_new:"):
+        st.session_state[state.OPENED] = controls.link_of(shown.run)
+        st.switch_page(f"pages/{step.page}.py")
+
+
+def show(lesson: Lesson, number: int) -> None:
+    """One step of a lesson."""
+    step, last = lesson.steps[number], len(lesson.steps) - 1
+    text = f"{lesson.title}, step {number + 1} of {last + 1}: {step.title}"
+    layout.answer(f"<b>{html.escape(text)}</b>")
+    picture, asked = st.columns([3, 2], gap="medium")
+    with asked:
+        st.markdown(step.words)
+        guess = question(step, number)
+        shown = step.start
+        if guess is not None:
+            reveal(step, guess)
+            shown = control(step)
+            tried(step, shown)
+        with st.container(horizontal=True):
+            back = (None, 0) if number == 0 else (lesson, number - 1)
+            st.button("All lessons" if number == 0 else "Back", key="back", on_click=go, args=back)
+            onward = (None, 0) if number == last else (lesson, number + 1)
+            words = "All lessons" if number == last else "Next step"
+            if number or number < last:
+                look: Any = "primary" if guess is not None else "secondary"
+                st.button(words, key="next", on_click=go, args=onward, type=look)
+    with picture:
+        show_picture(shown, step, held=guess is None)
+    if number == last and guess is not None:
+        done = [cache.lesson_value(one.reveal.quantity, one.revealed, one.reveal.runs) for one in lesson.steps]
+        hits = sum(guess_of(i) == one.right_choice(done[i]) for i, one in enumerate(lesson.steps))
+        st.success(f"Lesson done: {hits} of {last + 1} predictions were right. Your link keeps them.")
+
+
+layout.open_page(QUESTION, "pages/lessons.py")
+known = lessons.lessons()
+by_name = {lesson.name: lesson for lesson in known}
+state.start("lesson", "", state.one_of_these(["", *by_name]))
+chosen = by_name.get(st.session_state["lesson"])
+count = len(chosen.steps) if chosen else 1
+state.start("step", 1, state.one_of_these(range(1, count + 1)))
+state.start("guess", "", guesses)
+if chosen is None:
+    state.start("value", None, state.one_of_these([None]))
+else:
+    step = chosen.steps[st.session_state["step"] - 1]
+    state.start("value", step.first_value, state.one_of_these(step.control.values))
+state.write_url(KEYS)
+state.tell_refused()
+if chosen is None:
+    listing(known)
+else:
+    show(chosen, st.session_state["step"] - 1)
