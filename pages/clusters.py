@@ -194,6 +194,10 @@ run, count = layout.good_or_last("clusters", (wished, wished_count), works, DEFA
 data = cache.records(run)
 private = entry_of(run.method, run, count)
 others = {name: entry_of(name, run, count) for name in ("kmeans", "dp_kmeans")}
+wanted, scene = beside(run, count, run.method), clusters_scene(data, others["kmeans"].release)
+if layout.presenting():  # the line is the picture's own, and moves with its handle
+    handle.show(wanted, data, cache.release(wanted), scene, "centres_chart", SMALLER)
+layout.presented()
 shown = [private, others["dp_kmeans"], others["kmeans"]]
 first = st.empty()  # the answer comes first, also while mean shift climbs or waits for a click
 with first:
@@ -219,8 +223,6 @@ if count == "unknown":
 files_place = exports.caption_beside(caption)
 left, right = st.columns([3, 2], gap="medium")
 with left:
-    wanted = beside(run, count, run.method)
-    scene = clusters_scene(data, others["kmeans"].release)
     handle.show(wanted, data, cache.release(wanted), scene, "centres_chart", SMALLER)
 with right:
     layout.guarantee_card(private.release)

@@ -108,7 +108,10 @@ exceptions = (
 text = layout.answer(
     f"At ε = {short(wished.epsilon)} someone who was <b>{percent(after.before)}</b> sure that your record is A and not "
     f'B could become at most <b class="private">{percent(after.most)}</b> sure once the result is out'
-    f"{exceptions if after.chance_above > 0 else ''}."
+    f"{exceptions if after.chance_above > 0 else ''}.",
+    f"At ε = {short(wished.epsilon)}, δ = {tiny(wished.delta)}: from <b>{percent(after.before)}</b> sure to at most "
+    f'<b class="private">{percent(after.most)}</b>'
+    + (f", but for a chance of {one_in(after.chance_above)}." if after.chance_above > 0 else "."),
 )
 works = layout.works(lambda: cache.comparison(wished))
 words = "Below, the methods are compared at the last settings that worked."
@@ -116,6 +119,13 @@ settings = layout.good_or_last("guarantee", wished, works, comparison.Comparison
 rows = cache.comparison(settings)
 statuses = holds_for(rows)
 place = exports.caption_beside(statuses)
+budget = (wished.epsilon, wished.delta)
+power = cache.picture(budget, power_chart, *budget, gaussian_multiplier(*budget))
+if layout.presenting():
+    charts.plot(power.figure, "power_chart", power.sentence)
+    state.write_url([*group.keys, "prior"])
+    state.tell_refused()
+layout.presented()
 left, right = st.columns([2, 3], gap="medium")
 with left:
     st.subheader("How sure can someone become?")
@@ -123,8 +133,6 @@ with left:
     group.steps("How sure they were before, %", "prior", PERCENTS, FIRST_PERCENT, words)
     beliefs(after, wished.epsilon, wished.delta)
 with right:
-    budget = (wished.epsilon, wished.delta)
-    power = cache.picture(budget, power_chart, *budget, gaussian_multiplier(*budget))
     charts.chart(power, "power", "The best test anyone can build")
 if settings == wished:  # otherwise the answer and the methods are not of the same settings
     compared = [(item.method, dict(item.options)) for item in comparison.candidates(settings)]

@@ -188,6 +188,11 @@ bandwidth = getattr(first.spec, "bandwidth", baseline.spec.bandwidth)
 of_grid = (without_privacy(runs[0], "mean_shift"), getattr(first.spec, "kernel", "gaussian"), bandwidth)
 about = f"{DATASETS[str(runs[0].dataset)].title}, n = {runs[0].n:,}"
 titles = [title_of(arm) for arm in runs]
+if layout.presenting():  # the line is the picture's own, and moves with its handle
+    for column, run, release, mark in zip(st.columns(len(runs)), runs, releases, MARKS, strict=False):
+        with column:
+            show_main(run, release, f"contours{mark}")
+layout.presented()
 if len(runs) == 1:
     text = answer(data, first, baseline)
     caption = ", ".join([about, *facts(first)]) + "."

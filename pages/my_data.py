@@ -92,6 +92,7 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     else:
         with first:
             layout.answer(before_release(mine, account, request))
+    layout.presented()
     overlap = mine.remember(("overlap", account.others), lambda: overlap_words(table, ledger))
     ledger_view(ledger, account, table.identity, overlap, mine.not_shown)
     if trial_slot is not None and request is not None:

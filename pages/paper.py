@@ -11,6 +11,11 @@ layout.open_page("Do the paper's numbers hold, and with which guarantee?", "page
 known = paper_show.counted()
 again = paper_show.repeated()
 paper_show.answer(known, again)
+if layout.presenting():
+    chosen = paper_show.paper_controls()
+    state.tell_refused()
+    paper_show.on_stage(chosen)
+layout.presented()
 counts, remark = st.columns([5, 3], gap="medium", vertical_alignment="center")
 with counts:
     paper_show.totals(known, again)

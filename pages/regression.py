@@ -136,6 +136,9 @@ charts.begin(wished, sum(map(cell_seconds, at_once)) + density_seconds(wished.n,
 run = layout.good_or_last("regression", wished, layout.works(lambda: cache.release(wished)), DEFAULT)
 data = cache.records(run)
 release, lowess = cache.release(run), cache.release(without_privacy(run, "lowess"))
+if layout.presenting():  # the line is the picture's own, and moves with its handle
+    handle.show(run, data, release, regression_scene(data, lowess), "released_chart", SMALLER)
+layout.presented()
 answered = st.container()  # the answer comes first, also where PMS waits for a click
 pms = pms_run(run)
 with answered:

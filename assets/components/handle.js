@@ -291,7 +291,10 @@ class View {
     const margin = { left: 3.4 * this.letter, right: 8, top: 8, bottom: 3 * this.letter };
     const inner = width - margin.left - margin.right;
     const tall = this.pack.equal ? (inner * (y1 - y0)) / (x1 - x0) : inner * 0.62;
-    const height = Math.min(tall, clamp(0.55 * innerHeight, 300, 520)); // with the handle in one view
+    // With the handle in one view; a projector gives the picture a share of its height (assets/presenter.css).
+    const share = Number(getComputedStyle(this.figure).getPropertyValue("--picture-share"));
+    const room = share ? share * innerHeight - margin.top - margin.bottom : clamp(0.55 * innerHeight, 300, 520);
+    const height = Math.min(tall, room);
     const across = this.pack.equal ? (height * (x1 - x0)) / (y1 - y0) : inner;
     const left = margin.left + (inner - across) / 2;
     this.area = { left, top: margin.top, width: across, height };

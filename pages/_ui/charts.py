@@ -25,11 +25,14 @@ PRESENTER_FONT = 16  # pixels: the charts are not scaled with the page's text
 
 def plot(figure: BaseFigure, key: str, words: str, place: Any = st) -> None:
     """The picture of a chart, with words for those who cannot see it; larger letters while presenting."""
-    if layout.presenting():
-        figure = go.Figure(figure.to_dict()).update_layout(font_size=PRESENTER_FONT, legend_font_size=PRESENTER_FONT)
-        for update in (figure.update_xaxes, figure.update_yaxes):
-            update(tickfont_size=PRESENTER_FONT, title_font_size=PRESENTER_FONT)
-    place.plotly_chart(figure, key=key, config=CONFIG, alt=words)
+    if not layout.presenting():
+        place.plotly_chart(figure, key=key, config=CONFIG, alt=words)
+        return
+    figure = go.Figure(figure.to_dict()).update_layout(font_size=PRESENTER_FONT, legend_font_size=PRESENTER_FONT)
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(tickfont_size=PRESENTER_FONT, title_font_size=PRESENTER_FONT)
+    # Its place has the height (assets/presenter.css), whatever that of the window is.
+    place.plotly_chart(figure.update_layout(height=None), key=key, config=CONFIG, alt=words, height="stretch")
 
 
 def chart(picture: Chart, key: str, title: str = "") -> None:

@@ -41,8 +41,16 @@ def open_page(question: str, script: str) -> None:
 def presenter_switch() -> None:
     """The switch for a projector, at the foot of the sidebar of every page; a link can hold it."""
     state.start(state.PRESENTER, False, state.one_of_these([False, True]))
-    words = "For a projector: larger letters, no files and tables, and never the curator's view of your own data."
+    words = (
+        "For a projector: one line and one picture with its ε handle, and never the curator's view of your own data."
+    )
     st.sidebar.toggle("Presenter mode", key=state.PRESENTER, help=words)
+
+
+def presented() -> None:
+    """While presenting the page ends here: its line and its picture are on the screen, and nothing else is drawn."""
+    if presenting():
+        st.stop()
 
 
 def presenting() -> bool:
@@ -86,10 +94,23 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]$<>~|]|:(?=\w))", r"\\\1", text)
 
 
-def answer(text: str) -> str:
-    """The answer to the page's question, in one large sentence (HTML made by us, values escaped); it comes back."""
-    st.html(f'<p class="answer" data-testid="answer">{text}</p>')
+def answer(text: str, line: str = "") -> str:
+    """The answer to the page's question, in one large sentence (HTML made by us, values escaped); it comes back.
+
+    On a projector there is room for one line: ``line``, or else the first sentence.
+    """
+    shown = (line or first_sentence(text)) if presenting() else text
+    st.html(f'<p class="answer" data-testid="answer">{shown}</p>')
     return text
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of some HTML; a point within a number ends none.
+
+    >>> first_sentence("It is <b>0.5</b>. That is less.")
+    'It is <b>0.5</b>.'
+    """
+    return re.split(r"(?<=[.!?])\s+(?=\S)|<br>", text, maxsplit=1)[0]
 
 
 def numbers(*found: tuple[str, Any, str | None]) -> None:

@@ -14,6 +14,9 @@ from typing import Any
 import streamlit as st
 
 PRESENTER = "presenter"  # on every page
+DECK, SCENE = "deck", "scene"  # what is presented, and where in it the speaker is
+SHOWING = (PRESENTER, DECK, SCENE)  # how a page is shown, and no setting of it
+LONGEST_TEXT = 6_000  # of one value in the address; a longer deck is kept as a file
 OPENED = "_opened_link"  # the values of a settings file, until the controls of its page have taken them
 
 
@@ -23,7 +26,7 @@ def start(key: str, default: Any, parse: Callable[[str], Any]) -> None:
     ``parse`` returns the value or raises ValueError with what is allowed.
     """
     st.session_state.setdefault("_url_defaults", {})[key] = default
-    opened = None if key == PRESENTER else st.session_state.get(OPENED)
+    opened = None if key in SHOWING else st.session_state.get(OPENED)
     if key in st.session_state and opened is None:
         return
     value, given = default, st.query_params if opened is None else opened
@@ -91,11 +94,12 @@ def write_url(keys: list[str], leave_others: bool = False) -> None:
     defaults = st.session_state.get("_url_defaults", {})
     wanted = {
         key: text_of(st.session_state[key])
-        for key in [*keys, PRESENTER]
+        for key in [*keys, *SHOWING]
         if key in st.session_state and st.session_state[key] != defaults.get(key)
     }
+    wanted = {key: text for key, text in wanted.items() if len(text) <= LONGEST_TEXT}
     if leave_others:
-        wanted = {name: text for name, text in st.query_params.items() if name not in [*keys, PRESENTER]} | wanted
+        wanted = {name: text for name, text in st.query_params.items() if name not in [*keys, *SHOWING]} | wanted
     if dict(st.query_params) != wanted:
         st.query_params.from_dict(wanted)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
+from dpgrams_core.exports.deck import Scene, deck_text
 from tests.places import ROOT
 
 APP = ROOT / "app.py"
@@ -32,3 +33,31 @@ def test_a_mangled_link_leaves_it_off_and_says_so():
     app.switch_page("pages/paper.py").run()
     assert not app.toggle(key="presenter").value
     assert any("presenter" in item.value for item in app.info)
+
+
+def presented(page: str, **query: str) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=120)
+    for name, value in {"presenter": "on", **query}.items():
+        app.query_params[name] = value
+    app.switch_page(f"pages/{page}.py").run()
+    assert not app.exception
+    return app
+
+
+def test_a_page_shows_its_line_and_its_picture_and_ends():
+    app = presented("guarantee", measure="off", accountants="off")
+    assert len(app.get("plotly_chart")) == 1
+    assert not app.get("download_button")
+    (line,) = [item.value for item in app.get("html") if 'data-testid="answer"' in item.value]
+    assert line.count(". ") == 0
+
+
+def test_a_deck_in_the_link_stays_there_and_a_bad_one_is_named():
+    deck = deck_text((Scene("paper", "", "First"), Scene("guarantee", "epsilon=2", "Second")))
+    app = presented("paper", deck=deck, scene="2")
+    assert app.session_state["deck"] == deck
+    assert app.query_params["deck"] == deck
+    assert app.query_params["scene"] == "2"
+    app = presented("paper", deck=deck[:-9], scene="many")
+    assert "deck" not in app.query_params
+    assert any("deck" in item.value and "scene" in item.value for item in app.info)

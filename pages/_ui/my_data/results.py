@@ -127,13 +127,17 @@ def say(mine: Own, account: Account | None, first: DeltaGenerator) -> None:
             curator_view(mine, sale)
         except (SpecError, DataError) as error:  # a file of the server's folder that changed, say
             st.info(plain(str(error)))
-    if sale.release.surface is not None:
+    if sale.release.surface is not None and not layout.presenting():
         twin_section(mine, sale)
 
 
 def results(own: Own, sale: Sale, account: Account | None) -> None:
     """The public view of a release: all of it may leave the building."""
     free = st.container(key="own_free")
+    if layout.presenting():
+        picture = _picture(own, sale, free)
+        charts.plot(picture.figure, "own_chart", picture.sentence)
+        return
     left, right = st.columns([3, 2], gap="medium")
     with left:
         pictures = [_picture(own, sale, free)]

@@ -239,6 +239,29 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
     _recompute(experiment, found, name, [picture])
 
 
+def on_stage(place: Place) -> None:
+    """The first picture of a table or figure alone, for a projector."""
+    found, why = finished(place.experiment.name)
+    if found is None:
+        st.info(why)
+        return
+    table, key = place.table, found.facts["checksum"]
+    if place.printed:
+        here = compared(place.experiment.name, found)
+        here = here[here["table"] == table] if len(here) else here
+        wanted: tuple[Any, ...] = (place.experiment.name, key, table, place.measure)
+        picture = None if here.empty else cache.picture(wanted, ratio_chart, place.experiment, here, place.measure)
+    else:
+        dataset = next(item.dataset for item in place.experiment.tables if item.name == table)
+        columns = list(_statuses(found, [dataset]))[:1]
+        wanted = (place.experiment.name, table, *columns, place.measure)
+        picture = cache.picture((key, wanted), _drawn, *wanted, found) if columns else None
+    if picture is None:
+        st.info("The finished runs hold no cell of this table or figure.")
+    else:
+        charts.plot(picture.figure, "paper_stage_chart", picture.sentence)
+
+
 def _differences(experiment: Experiment) -> None:
     with st.expander(DIFFERS_TITLE, key="paper_differs"):
         head = ["", "in the text", WHAT_RAN[experiment.name], "what follows"]

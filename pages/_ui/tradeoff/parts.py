@@ -6,10 +6,11 @@ import html
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dpgrams_core import METHODS, Guarantee, load_dataset, run
 from dpgrams_core.datasets.registry import dataset_info
@@ -50,6 +51,11 @@ LAYOUTS = {
 def ladder_memory() -> LadderMemory:
     """The runs of ladders of errors that this server has made; all visitors share them."""
     return LadderMemory()
+
+
+def asides(row: int, gap: Literal["small", "medium"]) -> DeltaGenerator:
+    """A row of controls; a projector does not show it (assets/presenter.css)."""
+    return st.container(horizontal=True, gap=gap, key=f"aside_{row}")
 
 
 def page_files(
@@ -124,7 +130,7 @@ def curve(settings: LabSettings) -> None:
     if cells is None:
         return
     top = st.container()
-    with st.container(horizontal=True, gap="medium"):
+    with asides(1, "medium"):
         measure = _score(settings)
         view = one_of_few("On the axis, and panels", "lab_view", lab.VIEWS)
         # The paper's rates are those of the squared error of modes.
@@ -252,6 +258,8 @@ def panels(known: Known, cells: Sequence[Run], measure: str, view: LabLayout, *,
     """The panels side by side (one under the other on a phone), each with its title for a sentence."""
     pictures = []
     values = figures.panels_of(cells, view)
+    if layout.presenting():  # one row is what a projector has room for
+        values = values[:2]
     across = min(2, len(values))
     columns: list[Any] = []
     for place, value in enumerate(values):
@@ -291,10 +299,10 @@ def _results(known: Known) -> list[Any]:
 def sensitivity(settings: LabSettings) -> None:
     """A score against one control, as in the paper's appendix."""
     top = st.container()
-    with st.container(horizontal=True, gap="medium"):
+    with asides(1, "medium"):
         control = one_of_few("What is varied", "lab_vary", {name: words for name, (words, _, _) in lab.VARIED.items()})
         measure = _score(settings)
-    with st.container(horizontal=True, gap="medium"):
+    with asides(2, "medium"):
         arm = one_arm(
             f"lab_s_arm_{settings.kind}_{control}", [arm for arm in lab.ARMS[settings.kind] if arm.has(control)]
         )
@@ -319,7 +327,7 @@ def kernel(settings: LabSettings) -> None:
         layout.answer("DP-PMS has one kernel only: choose modes or clusters to compare kernels.")
         return
     top = st.container()
-    with st.container(horizontal=True, gap="medium"):
+    with asides(1, "medium"):
         epsilons = lab.line("Privacy budgets, ε", "lab_kernel_eps")
         rule = one_of_few("Bandwidth rule, shared by all kernels", "lab_rule", lab.RULES)
         measure = _score(settings)
@@ -368,7 +376,7 @@ def charted(
 def sources(settings: LabSettings) -> None:
     """The error of one method, told apart by switching its ingredients on one at a time."""
     top = st.container()
-    with st.container(horizontal=True, gap="medium"):
+    with asides(1, "medium"):
         arm = one_arm(f"lab_e_arm_{settings.kind}", lab.source_arms(settings.kind))
         n = number("Records, n", f"lab_one_n_{settings.dataset}")
         epsilon = number("at ε", "lab_one_eps")
@@ -399,13 +407,13 @@ def sources(settings: LabSettings) -> None:
 def needed(settings: LabSettings) -> None:
     """The ε, or the n, that a wished score needs, as a bracket with its confidence."""
     top = st.container()
-    with st.container(horizontal=True, gap="small"):
+    with asides(1, "small"):
         measure = one_of_some("I need", f"lab_t_score_{settings.kind}", measure_titles(settings.kind))
         side = "at least" if MEASURES[settings.kind][measure].more_is_better else "at most"
         target = number(side, f"lab_target_{measure}")
         percent = number("in % of runs", "lab_percent")
         sought = one_of_few("What is sought", "lab_sought", lab.SOUGHT)
-    with st.container(horizontal=True, gap="small"):
+    with asides(2, "small"):
         arm = one_arm(
             f"lab_t_arm_{settings.kind}", [arm for arm in lab.ARMS[settings.kind] if METHODS[arm.method].private]
         )
