@@ -6,7 +6,7 @@ Streamlit imports this file once to find ``app``, the server with its doors, and
 import streamlit as st
 
 from dpgrams_core.model.places import ASSETS
-from pages._ui import layout, present
+from pages._ui.exports import present
 from pages._ui.server import app as server
 
 
@@ -34,7 +34,6 @@ def main() -> None:
         st.session_state["_page"] = navigation.title
     if wanted := st.session_state.pop("_wanted", None):
         st.switch_page(wanted[0], query_params=wanted[1])
-    layout.presenter_switch()
     present.bar()
     navigation.run()
 

@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from dpgrams_core.model.errors import DataError
 
@@ -114,7 +115,7 @@ def read_deck_json(content: bytes) -> Deck:
         raise DataError(NO_DECK) from None
 
 
-def _list(found: object) -> list[object]:
+def _list(found: Any) -> list[Any]:
     """It, if it is a list that a deck may hold."""
     if not isinstance(found, list) or not found:
         raise ValueError

@@ -32,7 +32,8 @@ def deck() -> Deck:
 
 
 def bar() -> None:
-    """Next and previous while presenting; without a deck they go through the pages."""
+    """The presenter's switch and, while it is on, next and previous; without a deck they go through the pages."""
+    layout.presenter_switch()
     state.start(state.DECK, "", _known_deck)
     state.start(state.SCENE, 1, state.number_within(int, 1, MOST_SCENES, empty=False))
     if not layout.presenting():
