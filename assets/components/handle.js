@@ -1,28 +1,46 @@
 // The ε handle of a picture.  The engine's results at every ε (dpgrams_core/figures/frames.py) come in one message and are
 // drawn here while the handle is dragged, without the server; between two results the nearer one is shown, and the number
-// under the handle is that of the result.  Letting go tells the server.  Two mounts share this module: one receives the
-// frames as bytes, the other is the picture, so that moving ε sends no frame again.
+// under the handle is that of the result.  Letting go tells the server.
+//
+// How a page uses it (pages/_ui/handle.py does):
+// - One mount of this script with handle.html and handle.css is the picture.  Its data are { name } and never change, so it
+//   is sent once.  It has two triggers: "epsilon", the stop that was let go of, and "draws", when more noise is wanted.
+// - Mounts of letter.js bring what changes.  A state: { name, epsilon, stops, run, frames }, where `run` marks the settings
+//   with ε and `frames` those without.  Frames, as bytes (frames.py, `message`), with the mark of the settings they are of;
+//   those of other settings than the state's are not shown.  More draws of the noise come under the name "<name>_draws".
+// - On the figure stand, for tests and benchmarks: data-epsilon, data-seed, data-places of what is shown, and data-frames,
+//   how many there are.
 const packs = new Map(); // the newest message by its name
+const states = new Map();
 const views = new Set();
 const TYPES = { f8: Float64Array, f4: Float32Array, u2: Uint16Array, u1: Uint8Array };
 const LEVELS = 9;
 const STOP_MS = 600;
 const STEP_MS = 260;
 const DRAW_MS = 650;
+const MOST_PIXELS = 12e6; // of finished pictures that are kept, four bytes each
 const KEY_MS = 400; // after the last key: one message for a row of presses
 const GLYPHS = { truth: "★", truth_line: "━", plain: "✕", plain_line: "╍", private: "●", grey: "⌒", records: "▪" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-export default function ({ data, parentElement, setTriggerValue }) {
+const post = (globalThis.dpgramsPost ??= { letters: new Map() });
+post.heard = (data) => {
   if (ArrayBuffer.isView(data)) {
     const pack = unpacked(data);
     packs.set(pack.name, pack);
     for (const view of views) view.arrived(pack.name);
-    return undefined;
+  } else {
+    states.set(data.name, data);
+    for (const view of views) if (view.name === data.name) view.update(data);
   }
+};
+for (const data of post.letters.values()) post.heard(data);
+
+export default function ({ data, parentElement, setTriggerValue }) {
   let view = [...views].find((one) => one.root === parentElement);
   if (!view) views.add((view = new View(parentElement)));
-  view.update(data, setTriggerValue);
+  Object.assign(view, { name: data.name, send: setTriggerValue });
+  if (states.has(data.name)) view.update(states.get(data.name));
   return () => {
     view.close();
     views.delete(view);
@@ -53,6 +71,8 @@ class View {
     ].map(find);
     this.buttons = Object.fromEntries([...root.querySelectorAll("button")].map((button) => [button.dataset.play, button]));
     this.context = this.canvas.getContext("2d");
+    this.pictures = new Map(); // finished ones by their frames, the one used last at the end
+    this.told = new WeakMap(); // a frame's table and places, as they stand in the page
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.canvas);
     this.range.addEventListener("pointermove", (event) => (this.moved = event.timeStamp));
@@ -67,12 +87,13 @@ class View {
   close() {
     this.stop();
     clearTimeout(this.timer);
+    clearTimeout(this.idle);
     this.observer.disconnect();
   }
 
-  update(data, send) {
+  update(data) {
     const fresh = data.run !== this.data?.run;
-    Object.assign(this, { data, send });
+    this.data = data;
     this.range.max = data.stops.length - 1;
     this.range.closest(".row").hidden = data.stops.length < 2; // a picture that is held has nothing to drag
     if (fresh) this.draws = undefined;
@@ -121,7 +142,6 @@ class View {
       return entry;
     }));
     this.figure.dataset.frames = this.pack.frames.length;
-    this.backdrop = null;
     this.resize();
   }
 
@@ -184,15 +204,26 @@ class View {
     this.canvas.ariaLabel = this.said.textContent;
     this.guarantee.textContent = frame.guarantee ?? "";
     Object.assign(this.figure.dataset, { epsilon: frame.epsilon ?? "", seed: frame.seed ?? "" });
-    this.figure.dataset.places = JSON.stringify(rows(frame.places).map((place) => [...place]));
-    const line = (kind) => (texts) => {
-      const row = document.createElement("tr");
-      row.append(...texts.map((text) => Object.assign(document.createElement(kind), { textContent: text })));
-      return row;
-    };
-    const [head, ...body] = frame.table ?? [];
-    this.table.replaceChildren(...(head ? [line("th")(head), ...body.map(line("td"))] : []));
+    const { places, body } = this.inWords(frame);
+    this.figure.dataset.places = places;
+    this.table.replaceChildren(body);
     this.buttons.tracks.hidden = !frame.layers?.tracks;
+  }
+
+  // What stands in the page for a frame, made once: most of a long table's time goes into making its rows.
+  inWords(frame) {
+    if (!this.told.has(frame)) {
+      const line = (kind) => (texts) => {
+        const row = document.createElement("tr");
+        row.append(...texts.map((text) => Object.assign(document.createElement(kind), { textContent: text })));
+        return row;
+      };
+      const [head, ...rest] = frame.table ?? [];
+      const body = document.createElement("tbody");
+      if (head) body.append(line("th")(head), ...rest.map(line("td")));
+      this.told.set(frame, { places: JSON.stringify(rows(frame.places).map((place) => [...place])), body });
+    }
+    return this.told.get(frame);
   }
 
   // Playing: through ε, along the trajectories, or one draw of the noise after the other.
@@ -308,9 +339,32 @@ class View {
       this.canvas.style.height = `${full}px`;
     }
     this.ratio = ratio;
-    this.backdrop = null;
-    this.lines = new WeakMap(); // contour lines and images of surfaces, which depend on size and colours
+    const { font, ink, colours, pack } = this;
+    const look = [width, full, ratio, font, ink, ...Object.values(colours).map((tint) => tint())].join();
+    if (look !== this.look || pack !== this.looked) {
+      Object.assign(this, { look, looked: pack, backdrop: null });
+      this.lines = new WeakMap(); // contour lines and images of surfaces, which depend on size and colours
+      this.pictures.clear();
+    }
     if (!this.playing) this.show();
+    this.prepare();
+  }
+
+  // The pictures of all frames, one at a time while nothing else is to be done, so that a drag finds them.
+  prepare() {
+    clearTimeout(this.idle);
+    const next = () => {
+      const frame = this.frames.find((one) => one && !one.gap && !this.pictures.has(one));
+      if (!frame || this.full() || !this.pack) return;
+      this.inWords(frame);
+      this.keep(frame);
+      this.idle = setTimeout(next, 20);
+    };
+    this.idle = setTimeout(next, 150);
+  }
+
+  full(more = 1) {
+    return (this.pictures.size + more) * this.canvas.width * this.canvas.height > MOST_PIXELS;
   }
 
   // Axes, records and what else is the same in every frame, drawn once.
@@ -354,6 +408,31 @@ class View {
 
   draw(frame, along, before = []) {
     if (!this.area) return;
+    if (along !== undefined || before.length) {
+      this.paint(frame, along, before);
+      return;
+    }
+    const picture = this.pictures.get(frame) ?? this.keep(frame);
+    this.pictures.delete(frame);
+    this.pictures.set(frame, picture);
+    this.context.setTransform(1, 0, 0, 1, 0, 0);
+    this.context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    this.context.drawImage(picture, 0, 0);
+  }
+
+  keep(frame) {
+    const picture = document.createElement("canvas");
+    Object.assign(picture, { width: this.canvas.width, height: this.canvas.height });
+    const screen = this.context;
+    this.context = picture.getContext("2d");
+    this.paint(frame);
+    this.context = screen;
+    while (this.pictures.size && this.full()) this.pictures.delete(this.pictures.keys().next().value);
+    this.pictures.set(frame, picture);
+    return picture;
+  }
+
+  paint(frame, along, before = []) {
     if (!this.backdrop) this.drawBackdrop();
     const { context, colours } = this;
     const { surface, tracks, anchors } = frame.layers;

@@ -19,11 +19,12 @@ from pages._ui.controls import title_of
 DRAWS = 12  # of the noise, when they are asked for
 ASKED = "_draws_asked"  # the run that this visitor wants to see with other noise
 
-_html, _css, _js = (
-    (ASSETS / f"components/handle.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
+_html, _css, _js, _letter_js = (
+    (ASSETS / f"components/{name}").read_text(encoding="utf-8")
+    for name in ("handle.html", "handle.css", "handle.js", "letter.js")
 )
 _handle = st.components.v2.component("dpgrams_handle", html=_html, css=_css, js=_js)
-_frames = st.components.v2.component("dpgrams_frames", js=_js)
+_letter = st.components.v2.component("dpgrams_letter", js=_letter_js)
 
 
 def show(
@@ -57,20 +58,23 @@ def show(
 
     base = replace(run, epsilon=0.0)
     state = {"name": key, "epsilon": run.epsilon, "stops": stops, "run": _mark(run), "frames": _mark(base)}
-    _handle(data=state, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
+    # The picture is the same for all settings, so that it is sent once; letters tell it what to show.
+    _handle(data={"name": key}, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
     here, scene = frame_of(data, release, run, title), scene | {"run": _mark(base)}
 
     def at(epsilon: float) -> Frame:
         return frame(data, replace(run, epsilon=epsilon), title)
 
-    if charts.may_run(key, base, len(stops) * cell_seconds(run), smaller):
-        _filling(jobs.one_by_one(("frames", base), coarse_first(stops, run.epsilon), at), [here], scene, key)
-    else:
-        _send([here], scene, key)
-    if st.session_state.get(ASKED) == run:
-        seeds = range(run.seed + 1, run.seed + 1 + DRAWS)
-        work = jobs.one_by_one(("draws", run), seeds, lambda seed: frame(data, replace(run, seed=seed), title))
-        _filling(work, [], scene | {"run": _mark(run), "expected": DRAWS}, f"{key}_draws")
+    with st.container(key=f"{key}_letters", gap=None):
+        _letter(data=state, key=f"{key}_state", height=1)
+        if charts.may_run(key, base, len(stops) * cell_seconds(run), smaller):
+            _filling(jobs.one_by_one(("frames", base), coarse_first(stops, run.epsilon), at), [here], scene, key)
+        else:
+            _send([here], scene, key)
+        if st.session_state.get(ASKED) == run:
+            seeds = range(run.seed + 1, run.seed + 1 + DRAWS)
+            work = jobs.one_by_one(("draws", run), seeds, lambda seed: frame(data, replace(run, seed=seed), title))
+            _filling(work, [], scene | {"run": _mark(run), "expected": DRAWS}, f"{key}_draws")
 
 
 def _mark(run: Run) -> str:
@@ -90,4 +94,4 @@ def _filling(work: jobs.Work, first: list[Frame], scene: dict[str, Any], key: st
 
 
 def _send(frames: list[Frame], scene: dict[str, Any], key: str) -> None:
-    _frames(data=message(key, scene, frames), key=f"{key}_frames", height=1)
+    _letter(data=message(key, scene, frames), key=f"{key}_frames", height=1)
