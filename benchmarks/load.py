@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import threading
 import time
@@ -19,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.visitor import Visitor, family, running_app
+from benchmarks.visitor import Visitor, family, processor_seconds, running_app
 
 PAGES = ("", "", "", "regression", "clusters", "guarantee")  # half of a class looks at Modes
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5")
@@ -81,14 +82,14 @@ def measured(visitors: int, seconds: float, workers: int) -> dict[str, Any]:
                 for warm in [together.enter_context(Visitor(address, page)) for _ in range(workers)]:
                     warm.redraw()
         time.sleep(20)  # until these have left
-        start = memory(server)
+        start, spent = memory(server), processor_seconds(server)
         here = Class(address, seconds)
         threads = [threading.Thread(target=here.visit, args=(number,)) for number in range(visitors)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        top = memory(server)
+        top, spent, load = memory(server), processor_seconds(server) - spent, os.getloadavg()[0]
         time.sleep(SETTLE_SECONDS)
         end = memory(server)
     return {
@@ -99,6 +100,8 @@ def measured(visitors: int, seconds: float, workers: int) -> dict[str, Any]:
         "first_median_s": round(quantile(here.first, 0.5), 3),
         "median_s": round(quantile(here.waits, 0.5), 3),
         "late_s": round(quantile(here.waits, 0.95), 3),
+        "processor_ms_a_move": round(1000 * spent / max(1, len(here.waits)), 1),
+        "load": round(load, 1),
         "errors": here.errors,
         "memory_mb": {"start": round(start), "busy": round(top), "a_minute_after": round(end)},
     }
@@ -118,6 +121,8 @@ def main() -> None:
     print(f"first page, median        {found['first_median_s']:8.2f} s")
     print(f"wait for a move, median   {found['median_s']:8.2f} s   goal below {GOAL_MEDIAN:g} s")
     print(f"wait, 95th percentile     {found['late_s']:8.2f} s   goal below {GOAL_LATE:g} s")
+    print(f"processor time a move     {found['processor_ms_a_move']:8.0f} ms  all that the server did meanwhile")
+    print(f"load of this machine      {found['load']:8.1f}     on {os.cpu_count()} cores")
     print(f"errors                    {len(found['errors']):8d}     goal 0")
     print(f"memory, MB: {held['start']} at the start, {held['busy']} busy, {held['a_minute_after']} a minute after")
     for line in found["errors"][:10]:
