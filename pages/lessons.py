@@ -156,7 +156,7 @@ def show(lesson: Lesson, number: int) -> None:
                 look: Any = "primary" if guess is not None else "secondary"
                 st.button(words, key="next", on_click=go, args=onward, type=look)
     with picture:
-        show_picture(shown, step, held=guess is None)
+        show_picture(shown, step, held=guess is None or step.control.name != "epsilon")
     if number == last and guess is not None:
         done = [cache.lesson_value(one.reveal.quantity, one.revealed, one.reveal.runs) for one in lesson.steps]
         hits = sum(guess_of(i) == one.right_choice(done[i]) for i, one in enumerate(lesson.steps))
