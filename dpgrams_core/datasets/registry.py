@@ -25,7 +25,7 @@ from dpgrams_core.datasets.real import digits, digits_as_run, iris, mnist, rnase
 from dpgrams_core.datasets.regression import SINUSOID, THREE_COMPONENT, BranchMixture
 from dpgrams_core.model.checks import one_of, whole
 from dpgrams_core.model.results import Dataset
-from dpgrams_core.model.run import AnyDataset, DatasetInfo, Design, Options
+from dpgrams_core.model.run import AnyDataset, DatasetInfo, Design, TableSeeds, no_seeds
 
 __all__ = [
     "DATASETS",
@@ -39,7 +39,10 @@ __all__ = [
     "same_records",
 ]
 
+Array = np.ndarray
 TableLoader = Callable[[int | None, int], ClusterTable]
+Settings = dict[str, float]
+Source = Callable[[DatasetInfo, int | None, int], Dataset]
 DATASETS: dict[str, DatasetInfo] = {}
 
 
@@ -103,55 +106,42 @@ def load_dataset(name: AnyDataset, *, n: int | None = None, seed: int = 0, desig
     return (info.source if wish is None else wish.source)(info, n, whole("seed", seed, 0))
 
 
+def _dataset(info: DatasetInfo, points: Array, labels: Array | None, **more: Any) -> Dataset:
+    facts: dict[str, Any] = {"name": info.name, "kind": info.kind, "box": np.array(info.box), "as_run": info.as_run}
+    return Dataset(**{**facts, "points": points, "labels": labels, **more})
+
+
+def _size(info: DatasetInfo, n: int | None) -> int:
+    return whole("n", info.default_n if n is None else n, MIN_N, MAX_N)
+
+
 def _sampled(law: Mixture | BranchMixture, info: DatasetInfo, n: int | None, seed: int) -> Dataset:
-    size = whole("n", info.default_n if n is None else n, MIN_N, MAX_N)
-    points, labels = law.sample(size, np.random.default_rng(seed))
+    points, labels = law.sample(_size(info, n), np.random.default_rng(seed))
     truth = {"true_modes": law.modes()} if isinstance(law, Mixture) else {"truth": law}
-    facts: dict[str, Any] = {"name": info.name, "kind": info.kind, "as_run": info.as_run}
-    return Dataset(**facts, points=points, box=np.array(info.box), labels=labels, **truth)
+    return _dataset(info, points, labels, **truth)
 
 
 def _sampled_as_run(law: Mixture, info: DatasetInfo, n: int | None, seed: int) -> Dataset:
-    size = whole("n", info.default_n if n is None else n, MIN_N, MAX_N)
-    points, labels = equal_groups(law, size, seed)
-    return Dataset(
-        name=info.name,
-        kind=info.kind,
-        points=points,
-        box=np.array(info.box),
-        labels=labels,
-        true_modes=np.array(law.means, dtype=float),  # the printed errors are to the centres, and not to the modes
-        design=AS_RUN,
-        as_run=info.as_run,
-    )
+    points, labels = equal_groups(law, _size(info, n), seed)
+    centres = np.array(law.means, dtype=float)  # the printed errors are to the centres, and not to the modes
+    return _dataset(info, points, labels, true_modes=centres, design=AS_RUN)
 
 
 def _branches_as_run(law: BranchMixture, info: DatasetInfo, n: int | None, seed: int) -> Dataset:
-    size = whole("n", info.default_n if n is None else n, MIN_N, MAX_N)
-    points, labels = branches(law, size, seed)
-    facts: dict[str, Any] = {"name": info.name, "kind": info.kind, "design": AS_RUN, "as_run": info.as_run}
-    return Dataset(**facts, points=points, box=np.array(info.box), labels=labels, truth=law)
+    points, labels = branches(law, _size(info, n), seed)
+    return _dataset(info, points, labels, truth=law, design=AS_RUN)
+
+
+def _from_table(load: TableLoader, info: DatasetInfo, n: int | None, seed: int) -> Dataset:
+    table = load(n, seed)
+    also = {"representation": table.representation, "candidates": table.candidates, "picked": info.picked}
+    return _dataset(info, table.points, table.labels, **also)
 
 
 def _table_as_run(load: TableLoader, side: float, info: DatasetInfo, n: int | None, seed: int) -> Dataset:
     box = np.tile([-side, side], (len(info.box), 1))
     # What was picked on the records of one design was not picked on those of another.
     return replace(_from_table(load, info, n, seed), box=box, design=AS_RUN, picked=())
-
-
-def _from_table(load: TableLoader, info: DatasetInfo, n: int | None, seed: int) -> Dataset:
-    table = load(n, seed)
-    return Dataset(
-        name=info.name,
-        kind=info.kind,
-        points=table.points,
-        box=np.array(info.box),
-        labels=table.labels,
-        representation=table.representation,
-        candidates=table.candidates,
-        picked=info.picked,
-        as_run=info.as_run,
-    )
 
 
 _UP_TO_50_000 = (50, 100, 200, 500, 700, 1_000, 1_200, 2_000, 5_000, 10_000, 20_000, 50_000)
@@ -172,36 +162,25 @@ _REGRESSION: dict[str, Any] = {
     "delta": 1e-5,
     "offered": (50, 100, 200, 500, 600, 1_000, 1_200, 2_000, 2_400, 5_000, 10_000, 20_000, 50_000),
 }
+_BRANCHES_AS_RUN = {"clip_multiplier": 0.01, "starts_per_log_n": 20.0, "init_fraction": 0.1}
 # Every loader of clusters.py and real.py fits its scaling, at least; the paper's runs share the records.
 _CLUSTERS: dict[str, Any] = {"kind": "clusters", "fitted": True, "draw": 0}
 _REAL: dict[str, Any] = {**_CLUSTERS, "synthetic": False, "delta": 1e-5}
 
 
-# The settings of the paper's tables: exactly those of both tables of modes; of the others what the authors' public code
-# of May 2026 has, or what comes closest to the print.  starts_per_log_n is kappa, utility_steps the radius of DAP's
-# utility in units of h_DAP, lattice_side the points along an axis of the lattice where it is not spaced by h_DAP.
-AS_RUN_SETTINGS: dict[str, dict[str, float]] = {
-    "four_corners": {"clip_multiplier": 0.1, "starts_per_log_n": 1.7, "init_fraction": 0.5, "utility_steps": 3},
-    "t_mixture": {"clip_multiplier": 0.5, "starts_per_log_n": 4, "init_fraction": 0.5, "utility_steps": 3},
-    "sinusoid": {"clip_multiplier": 0.01, "starts_per_log_n": 20, "init_fraction": 0.1},
-    "three_component": {"clip_multiplier": 0.01, "starts_per_log_n": 20, "init_fraction": 0.1},
-    "blobs": {"clip_multiplier": 0.1, "starts_per_log_n": 5, "init_fraction": 0.1, "utility_steps": 3},
-    "digits": {
-        "clip_multiplier": 1.0,
-        "starts_per_log_n": 3,
-        "init_fraction": 0.3,
-        "utility_steps": 10,
-        "lattice_side": 5,
-    },
-    "mnist": {"clip_multiplier": 0.1, "starts_per_log_n": 5, "init_fraction": 0.1, "utility_steps": 1},
-    "rnaseq": {"clip_multiplier": 0.1, "starts_per_log_n": 3, "init_fraction": 0.1, "utility_steps": 10},
-}
 # The public box of digits that are not whitened: four times the spread of their first component.
 PLAIN_DIGITS_SIDE = 11.0
 
 
-def _as_run(name: str) -> Options:
-    return tuple(AS_RUN_SETTINGS[name].items())
+def _as_run(words: str, source: Source, settings: Settings, seeds: TableSeeds = no_seeds) -> dict[str, Any]:
+    """The records of the paper's table, the settings that it was run with, and its seeds where they are known.
+
+    Settings are exactly those of both tables of modes; of the others what the authors' public code of May 2026 has, or
+    what comes closest to the print.  ``starts_per_log_n`` is kappa, ``utility_steps`` the radius of DAP's utility in
+    units of h_DAP, ``lattice_side`` the points along an axis of the lattice where it is not spaced by h_DAP.
+    """
+    design = Design(name=AS_RUN, words=words, source=source, seeds=seeds)
+    return {"as_run": tuple(settings.items()), "designs": (design,)}
 
 
 def _cluster_box(columns: int) -> tuple[tuple[float, float], ...]:
@@ -223,14 +202,11 @@ register(
         source=partial(_sampled, FOUR_CORNERS),
         box=((-7.0, 7.0), (-7.0, 7.0)),
         count=4,
-        as_run=_as_run("four_corners"),
-        designs=(
-            Design(
-                name=AS_RUN,
-                words="four groups of exactly equal size; errors to the centres",
-                source=partial(_sampled_as_run, FOUR_CORNERS),
-                seeds=mode_seeds(PAPER_SIZES, _MODES["epsilons"]),
-            ),
+        **_as_run(
+            "four groups of exactly equal size; errors to the centres",
+            partial(_sampled_as_run, FOUR_CORNERS),
+            {"clip_multiplier": 0.1, "starts_per_log_n": 1.7, "init_fraction": 0.5, "utility_steps": 3},
+            mode_seeds(PAPER_SIZES, _MODES["epsilons"]),
         ),
         **_MODES,
     )
@@ -243,14 +219,11 @@ register(
         source=partial(_sampled, T_MIXTURE),
         box=((-10.0, 10.0), (-10.0, 10.0)),
         count=5,
-        as_run=_as_run("t_mixture"),
-        designs=(
-            Design(
-                name=AS_RUN,
-                words="five groups of exactly equal size, each coordinate a t by itself; errors to the centres",
-                source=partial(_sampled_as_run, T_MIXTURE),
-                seeds=mode_seeds(PAPER_SIZES, _MODES["epsilons"]),
-            ),
+        **_as_run(
+            "five groups of exactly equal size, each coordinate a t by itself; errors to the centres",
+            partial(_sampled_as_run, T_MIXTURE),
+            {"clip_multiplier": 0.5, "starts_per_log_n": 4, "init_fraction": 0.5, "utility_steps": 3},
+            mode_seeds(PAPER_SIZES, _MODES["epsilons"]),
         ),
         **_MODES,
     )
@@ -264,14 +237,11 @@ register(
         box=((0.0, 1.0), (-1.0, 2.5)),
         default_n=1_200,
         sizes=(200, 600, 1_200, 2_400),
-        as_run=_as_run("sinusoid"),
-        designs=(
-            Design(
-                name=AS_RUN,
-                words="the same law; fresh records for every run, with the seeds of the table",
-                source=partial(_branches_as_run, SINUSOID),
-                seeds=regression_seeds,
-            ),
+        **_as_run(
+            "the same law; fresh records for every run, with the seeds of the table",
+            partial(_branches_as_run, SINUSOID),
+            _BRANCHES_AS_RUN,
+            regression_seeds,
         ),
         **_REGRESSION,
     )
@@ -286,14 +256,11 @@ register(
         default_n=1_000,
         sizes=(200, 500, 1_000, 2_000),
         branches_end=True,
-        as_run=_as_run("three_component"),
-        designs=(
-            Design(
-                name=AS_RUN,
-                words="the same law; fresh records for every run, with the seeds of the table",
-                source=partial(_branches_as_run, THREE_COMPONENT),
-                seeds=regression_seeds,
-            ),
+        **_as_run(
+            "the same law; fresh records for every run, with the seeds of the table",
+            partial(_branches_as_run, THREE_COMPONENT),
+            _BRANCHES_AS_RUN,
+            regression_seeds,
         ),
         **_REGRESSION,
     )
@@ -313,14 +280,11 @@ register(
         delta=1e-6,
         offered=(50, 100, 200, 300, 500, 700, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000),
         curve_pieces=(5, 4),
-        as_run=_as_run("blobs"),
-        designs=(
-            Design(
-                name=AS_RUN,
-                words="about the fixed centres (±2, ±2)",
-                source=partial(_table_as_run, partial(blobs_as_run, default_n=1_000), BOX_SIDE),
-                seeds=blob_seeds(PAPER_SIZES),
-            ),
+        **_as_run(
+            "about the fixed centres (±2, ±2)",
+            partial(_table_as_run, partial(blobs_as_run, default_n=1_000), BOX_SIDE),
+            {"clip_multiplier": 0.1, "starts_per_log_n": 5, "init_fraction": 0.1, "utility_steps": 3},
+            blob_seeds(PAPER_SIZES),
         ),
         **_CLUSTERS,
     )
@@ -355,14 +319,17 @@ register(
         offered=(100, 200, 500, 1_000, 1_797),
         picked=_clip(0.1),
         slow=True,
-        as_run=_as_run("digits"),
-        designs=(
-            Design(
-                name=AS_RUN,
-                words="in principal components that are not whitened",
-                source=partial(_table_as_run, partial(some_rows, digits_as_run), PLAIN_DIGITS_SIDE),
-                seeds=counted_from(41),
-            ),
+        **_as_run(
+            "in principal components that are not whitened",
+            partial(_table_as_run, partial(some_rows, digits_as_run), PLAIN_DIGITS_SIDE),
+            {
+                "clip_multiplier": 1.0,
+                "starts_per_log_n": 3,
+                "init_fraction": 0.3,
+                "utility_steps": 10,
+                "lattice_side": 5,
+            },
+            counted_from(41),
         ),
         **_REAL,
     )
@@ -383,13 +350,10 @@ register(
         picked=_clip(0.01),
         slow=True,
         curve_pieces=(1, 1),
-        as_run=_as_run("mnist"),
-        designs=(
-            Design(
-                name=AS_RUN,
-                words="the same pictures; the paper's draw of the public ones is not known",
-                source=partial(_table_as_run, partial(some_rows, mnist), BOX_SIDE),
-            ),
+        **_as_run(
+            "the same pictures; the paper's draw of the public ones is not known",
+            partial(_table_as_run, partial(some_rows, mnist), BOX_SIDE),
+            {"clip_multiplier": 0.1, "starts_per_log_n": 5, "init_fraction": 0.1, "utility_steps": 1},
         ),
         **_REAL,
     )
@@ -409,14 +373,11 @@ register(
         offered=(100, 200, 400, 600, 801),
         picked=_clip(0.02),
         slow=True,
-        as_run=_as_run("rnaseq"),
-        designs=(
-            Design(
-                name=AS_RUN,
-                words="the same records, with the seeds of the table",
-                source=partial(_table_as_run, partial(some_rows, rnaseq), BOX_SIDE),
-                seeds=counted_from(12),
-            ),
+        **_as_run(
+            "the same records, with the seeds of the table",
+            partial(_table_as_run, partial(some_rows, rnaseq), BOX_SIDE),
+            {"clip_multiplier": 0.1, "starts_per_log_n": 3, "init_fraction": 0.1, "utility_steps": 10},
+            counted_from(12),
         ),
         **_REAL,
     )

@@ -30,22 +30,30 @@ directly, and through the shared denominator without any such bound.  So no ε i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
 
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.guarantee import Guarantee
+from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.model.results import Dataset, refuse_private
+from dpgrams_core.numerics.bandwidths import Bandwidth, BandwidthFacts, choose_bandwidth
 from dpgrams_core.privacy.accountants import poisson_gaussian_epsilon, subsampled_gaussian_epsilon
 from dpgrams_core.privacy.calibration import exact_epsilon
 from dpgrams_core.privacy.noise import Noise, RepeatedDraws, SimulationNoise
 
+Array = np.ndarray
 AS_RUN = "as_run"
 QUIET = 1e-12  # added to a kernel total, so that a start without any record stands still
 LARGE = 50.0  # an ε of a round from which on log(1 + c (e^ε - 1)) is log c + ε to the last digit, and e^ε may overflow
 LEAST_NOISE = 0.005  # over C: below it prices are those without sampling, which is in the thousands either way
 MOST_EPSILON = 1e6  # far beyond any noise that is seen, and no formula here overflows yet
 ON_THE_DIAGONAL = 1e-8  # of the correlation matrix, so that coinciding starts have a Cholesky factor
+PAIRS = 4_000_000  # pairs of (place, record) held in memory at once
 
 
 def simulation_only(data: Dataset, noise: Noise) -> RepeatedDraws:
@@ -120,16 +128,96 @@ class Rounds:
         return replaced, added
 
 
-def checked_rounds(rounds: Rounds) -> Rounds:
-    """The rounds, refused where the noise formula or the price of its noise has no value."""
+def rounds_of(spec: Any, n: int, init_fraction: float) -> Rounds:
+    """The rounds of a spec, refused where the noise formula or the price of its noise has no value."""
+    rounds = Rounds(
+        n=n,
+        batch_size=int(n / math.log(n)) if spec.batch_size is None else spec.batch_size,
+        n_steps=math.ceil(math.log(n)) if spec.n_steps is None else spec.n_steps,
+        epsilon=(1 - init_fraction) * spec.epsilon,
+        delta=spec.delta,
+    )
     if rounds.epsilon > MOST_EPSILON:
         raise SpecError("epsilon", rounds.epsilon, f"the ascent's part of it may be {MOST_EPSILON:g} at most as run")
-    if rounds.batch_size > rounds.n:
-        raise SpecError("batch_size", rounds.batch_size, f"it must be between 1 and n = {rounds.n}")
-    highest = 2.5 * rounds.batch_size * rounds.n_steps / rounds.n
+    if rounds.batch_size > n:
+        raise SpecError("batch_size", rounds.batch_size, f"it must be between 1 and n = {n}")
+    highest = 2.5 * rounds.batch_size * rounds.n_steps / n
     if rounds.delta >= highest:
         raise SpecError("delta", rounds.delta, f"the noise of this calibration needs it below {highest:.3g}")
     return rounds
+
+
+def bandwidth_of(spec: Any, facts: BandwidthFacts, silverman: float) -> Bandwidth:
+    """What is asked for, else Silverman's rule in the form of the authors' code."""
+    if spec.bandwidth is not None:
+        return choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts, spec.bandwidth_from)
+    value = (1.0 if spec.bandwidth_scale is None else spec.bandwidth_scale) * silverman
+    if not value > 0:
+        raise SpecError("bandwidth", None, "Silverman's rule gives 0 on these data; give a number above 0")
+    return choose_bandwidth(value, None, facts, "silverman")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanAsRun:
+    """The settings of a run: those asked for, else those of the data set's table, else the usual ones."""
+
+    spec: Any
+    bandwidth: Bandwidth
+    clip_multiplier: float
+    clip: float  # C, the longest contribution to a step
+    init_fraction: float
+    n_starts: int
+    init_bandwidth: float
+    rounds: Rounds
+
+    @property
+    def h(self) -> float:
+        """The bandwidth as a number."""
+        return self.bandwidth.value
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise of a step."""
+        return self.clip * self.rounds.noise_of_clip
+
+    def filled_spec(self) -> Any:
+        """The spec as it ran; a lattice of candidates stays unsaid, since it is read off the records."""
+        names = {item.name for item in fields(self)} & {item.name for item in fields(self.spec)}
+        values = {name: getattr(self, name) for name in names - {"bandwidth", "candidates"}}
+        ran: dict[str, Any] = {"batch_size": self.rounds.batch_size, "n_steps": self.rounds.n_steps}
+        return replace(self.spec, **self.bandwidth.as_run(), **values, **ran)
+
+
+def parts(count: int, each: int) -> Iterator[slice]:
+    """Slices of ``count`` places with about ``PAIRS`` numbers in all, when a place has ``each``."""
+    rows = max(1, PAIRS // max(1, each))
+    for first in range(0, count, rows):
+        checkpoint()
+        yield slice(first, first + rows)
+
+
+def draw_starts(chosen: PlanAsRun, places: Array, share: Array, radius: float, draws: RepeatedDraws) -> Array:
+    """The numbers of the chosen places, each by its share of the records and farther than ``radius`` from the others.
+
+    When all are suppressed, those never chosen are open again.
+    """
+    open_, picked = np.ones(len(places), dtype=bool), list[int]()
+    scale = chosen.rounds.n * chosen.init_fraction * chosen.spec.epsilon / chosen.n_starts
+    for _ in range(chosen.n_starts):
+        checkpoint()
+        if not open_.any():
+            open_[:] = True
+            open_[picked] = False
+        left = np.flatnonzero(open_)
+        picked.append(draws.weighted(left, scale * share[left] / 2))
+        open_ &= np.linalg.norm(places - places[picked[-1]], axis=1) > radius
+    return np.array(picked)
+
+
+def correlated_noise(at: Array, h: float, draws: RepeatedDraws) -> Array:
+    """Standard normals at the current iterates, correlated by K_t."""
+    correlation = np.exp(-cdist(at, at) / h) + ON_THE_DIAGONAL * np.eye(len(at))
+    return np.asarray(np.linalg.cholesky(correlation) @ draws.normals(at.shape))
 
 
 # What a distinguishing game found on the authors' code of May 2026 for modes, n = 1,000, δ = 1e-6, and what it did not.

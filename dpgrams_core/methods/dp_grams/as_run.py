@@ -8,20 +8,22 @@ what it meant there: first the starts, one weighted choice each; then in each ro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from dpgrams_core.methods import as_run
 from dpgrams_core.methods.as_run import (
     ATTACKED,
-    ON_THE_DIAGONAL,
     QUIET,
-    Rounds,
-    checked_rounds,
+    bandwidth_of,
+    correlated_noise,
+    draw_starts,
     guarantee_as_run,
+    parts,
+    rounds_of,
     simulation_only,
 )
 from dpgrams_core.methods.dp_grams.spec import DPGramsCSpec, DPGramsSpec
@@ -29,7 +31,7 @@ from dpgrams_core.methods.dp_grams.starts import candidate_set
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.model.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
-from dpgrams_core.numerics.bandwidths import Bandwidth, BandwidthFacts, choose_bandwidth
+from dpgrams_core.numerics.bandwidths import BandwidthFacts
 from dpgrams_core.numerics.merging import group_means, ward_groups
 from dpgrams_core.privacy.noise import Noise, RepeatedDraws
 
@@ -38,7 +40,6 @@ Array = np.ndarray
 USUAL = {"clip_multiplier": 0.1, "starts_per_log_n": 5.0, "init_fraction": 0.1, "utility_steps": 3.0}
 BOX_QUANTILE = 0.90  # "robust R90 rule", named in the appendix on RNA-Seq
 MOST_CANDIDATES = 1_000_000  # RNA-Seq has 531,441
-PAIRS = 4_000_000  # pairs of (place, record) held in memory at once
 
 
 def silverman(points: Array) -> float:
@@ -53,42 +54,13 @@ def silverman(points: Array) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanAsRun:
-    """The settings of a run: those asked for, else those of the data set's table, else the usual ones."""
+class PlanAsRun(as_run.PlanAsRun):
+    """With what only DP-GRAMS has: its lattice, and radii of its own."""
 
-    spec: DPGramsSpec
-    bandwidth: Bandwidth
-    clip_multiplier: float
-    init_fraction: float
-    n_starts: int
-    init_bandwidth: float
     utility_radius: float
     suppression_radius: float
     step_size: float
     candidates: Array
-    rounds: Rounds
-
-    @property
-    def h(self) -> float:
-        """The bandwidth as a number."""
-        return self.bandwidth.value
-
-    @property
-    def clip(self) -> float:
-        """C, the longest contribution to a step."""
-        return self.clip_multiplier * self.h ** (1 - self.candidates.shape[1])
-
-    @property
-    def sigma(self) -> float:
-        """The standard deviation of the noise of a step."""
-        return self.clip * self.rounds.noise_of_clip
-
-    def filled_spec(self) -> DPGramsSpec:
-        """The spec as it ran; the lattice stays unsaid, since it is read off the records."""
-        names = {item.name for item in fields(self)} & {item.name for item in fields(DPGramsSpec)}
-        values = {name: getattr(self, name) for name in names - {"bandwidth", "candidates"}}
-        ran: dict[str, Any] = {"batch_size": self.rounds.batch_size, "n_steps": self.rounds.n_steps}
-        return replace(self.spec, **self.bandwidth.as_run(), **values, **ran)
 
 
 def plan_as_run(spec: DPGramsSpec, data: Dataset) -> PlanAsRun:
@@ -103,17 +75,15 @@ def plan_as_run(spec: DPGramsSpec, data: Dataset) -> PlanAsRun:
     usual: dict[str, Any] = {**USUAL, **dict(data.as_run)}
     share = usual["init_fraction"] if spec.init_fraction is None else spec.init_fraction
     spacing = (log_n / n) ** (1 / (d + 6)) if spec.init_bandwidth is None else spec.init_bandwidth
-    rounds = Rounds(
-        n=n,
-        batch_size=int(n / log_n) if spec.batch_size is None else spec.batch_size,
-        n_steps=math.ceil(log_n) if spec.n_steps is None else spec.n_steps,
-        epsilon=(1 - share) * spec.epsilon,
-        delta=spec.delta,
-    )
+    rounds = rounds_of(spec, n, share)
+    facts = BandwidthFacts(n=n, d=d, box=data.box, epsilon=rounds.epsilon, beta=spec.beta, points=data.points)
+    bandwidth = bandwidth_of(spec, facts, silverman(data.points))
+    multiplier = usual["clip_multiplier"] if spec.clip_multiplier is None else spec.clip_multiplier
     chosen = PlanAsRun(
         spec=spec,
-        bandwidth=_bandwidth(spec, data, rounds.epsilon),
-        clip_multiplier=usual["clip_multiplier"] if spec.clip_multiplier is None else spec.clip_multiplier,
+        bandwidth=bandwidth,
+        clip_multiplier=multiplier,
+        clip=multiplier * bandwidth.value ** (1 - d),
         init_fraction=share,
         n_starts=math.ceil(usual["starts_per_log_n"] * log_n) if spec.n_starts is None else spec.n_starts,
         init_bandwidth=spacing,
@@ -121,26 +91,13 @@ def plan_as_run(spec: DPGramsSpec, data: Dataset) -> PlanAsRun:
         suppression_radius=2 * log_n ** (-1 / d) if spec.suppression_radius is None else spec.suppression_radius,
         step_size=1.0 if spec.step_size is None else spec.step_size,
         candidates=_candidates(spec, data, spacing, usual.get("lattice_side")),
-        rounds=checked_rounds(rounds),
+        rounds=rounds,
     )
     if chosen.n_starts > len(chosen.candidates):
         allowed = f"it must be between 1 and the number of candidates, {len(chosen.candidates):,}"
         raise SpecError("n_starts", chosen.n_starts, allowed)
     chosen.filled_spec()  # a default that is itself out of range is refused here too
     return chosen
-
-
-def _bandwidth(spec: DPGramsSpec, data: Dataset, epsilon: float) -> Bandwidth:
-    """Silverman's rule in the form of the authors' code, or what is asked for."""
-    facts = BandwidthFacts(
-        n=data.n, d=data.dimension, box=data.box, epsilon=epsilon, beta=spec.beta, points=data.points
-    )
-    if spec.bandwidth is not None:
-        return choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts, spec.bandwidth_from)
-    value = (1.0 if spec.bandwidth_scale is None else spec.bandwidth_scale) * silverman(data.points)
-    if not value > 0:
-        raise SpecError("bandwidth", None, "Silverman's rule gives 0 on these data; give a number above 0")
-    return choose_bandwidth(value, None, facts, "silverman")
 
 
 def _candidates(spec: DPGramsSpec, data: Dataset, spacing: float, side: int | None) -> Array:
@@ -167,42 +124,18 @@ def _candidates(spec: DPGramsSpec, data: Dataset, spacing: float, side: int | No
     return np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
 
 
-def _parts(count: int, each: int) -> Iterator[slice]:
-    """Slices of ``count`` places with about ``PAIRS`` numbers in all, when a place has ``each``."""
-    rows = max(1, PAIRS // max(1, each))
-    for first in range(0, count, rows):
-        checkpoint()
-        yield slice(first, first + rows)
-
-
 def utilities(chosen: PlanAsRun, points: Array) -> Array:
     """The share of the records within the utility radius of every candidate."""
     found = np.empty(len(chosen.candidates))
-    for part in _parts(len(found), len(points)):
+    for part in parts(len(found), len(points)):
         found[part] = (cdist(chosen.candidates[part], points) <= chosen.utility_radius).mean(axis=1)
     return found
-
-
-def draw_starts(chosen: PlanAsRun, share: Array, draws: RepeatedDraws) -> Array:
-    """The numbers of the chosen candidates; when all are suppressed, those never chosen are open again."""
-    open_, picked = np.ones(len(share), dtype=bool), list[int]()
-    scale = chosen.rounds.n * chosen.init_fraction * chosen.spec.epsilon / chosen.n_starts
-    for _ in range(chosen.n_starts):
-        checkpoint()
-        if not open_.any():
-            open_[:] = True
-            open_[picked] = False
-        places = np.flatnonzero(open_)
-        picked.append(draws.weighted(places, scale * share[places] / 2))
-        away = np.linalg.norm(chosen.candidates - chosen.candidates[picked[-1]], axis=1)
-        open_ &= away > chosen.suppression_radius
-    return np.array(picked)
 
 
 def summed_contributions(batch: Array, at: Array, h: float, clip: float) -> tuple[Array, float]:
     """sum_i clip_C(q_i) at every place, (k, d), and the share of contributions that were clipped."""
     total, cut = np.empty_like(at), 0
-    for part in _parts(len(at), len(batch) * at.shape[1]):
+    for part in parts(len(at), len(batch) * at.shape[1]):
         away = batch[None] - at[part, None]
         weights = np.exp(-0.5 * (away**2).sum(axis=-1) / h**2)
         pulls = weights[..., None] * away / (weights.sum(axis=1)[:, None, None] + QUIET)
@@ -219,9 +152,7 @@ def ascend(chosen: PlanAsRun, points: Array, starts: Array, draws: RepeatedDraws
         checkpoint()
         batch = points[draws.batch(len(points), chosen.rounds.batch_size)]
         pull, share = summed_contributions(batch, x, chosen.h, chosen.clip)
-        correlation = np.exp(-cdist(x, x) / chosen.h) + ON_THE_DIAGONAL * np.eye(len(x))  # K_t, of the current iterates
-        noise = np.linalg.cholesky(correlation) @ draws.normals(x.shape)
-        x = x + chosen.step_size * (pull + chosen.sigma * noise)
+        x = x + chosen.step_size * (pull + chosen.sigma * correlated_noise(x, chosen.h, draws))
         path.append(x)
         clipped.append(share)
     return np.stack(path), float(np.mean(clipped))
@@ -247,7 +178,7 @@ def dp_grams_as_run(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Release:
     draws = simulation_only(data, noise)
     chosen = plan_as_run(spec, data)
     share = utilities(chosen, data.points)
-    anchors = chosen.candidates[draw_starts(chosen, share, draws)]
+    anchors = chosen.candidates[draw_starts(chosen, chosen.candidates, share, chosen.suppression_radius, draws)]
     path, clipped = ascend(chosen, data.points, anchors, draws)
     ends = path[-1]
     known = spec.n_modes

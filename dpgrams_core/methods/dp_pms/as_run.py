@@ -28,30 +28,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
+from dpgrams_core.methods import as_run
 from dpgrams_core.methods.as_run import (
     NOT_ATTACKED,
-    ON_THE_DIAGONAL,
     QUIET,
-    Rounds,
-    checked_rounds,
+    bandwidth_of,
+    correlated_noise,
+    draw_starts,
     guarantee_as_run,
+    parts,
+    rounds_of,
     simulation_only,
 )
 from dpgrams_core.methods.dp_pms.plan import CLIP_MULTIPLIER, check_design
 from dpgrams_core.methods.dp_pms.spec import DPPMSSpec
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.guarantee import RESPONSE_ONLY
-from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.model.results import Dataset, Diagnostics, Release, refuse_private
-from dpgrams_core.numerics.bandwidths import Bandwidth, BandwidthFacts, choose_bandwidth, silverman_of_one
+from dpgrams_core.numerics.bandwidths import BandwidthFacts, silverman_of_one
 from dpgrams_core.privacy.noise import Noise, RepeatedDraws
 
 Array = np.ndarray
 USUAL = {"clip_multiplier": CLIP_MULTIPLIER["as_run"], "starts_per_log_n": 20.0, "init_fraction": 0.1}
 SUPPRESSION = 2.5  # times (log n)^(-1/2), in the plane of predictor and response
-PAIRS = 2_000_000  # pairs of (start, record) held in memory at once
 # What only the printed algorithm reads, with the value that stands for "left out".
 NOT_READ: dict[str, Any] = {
     "starts": "sparse",
@@ -65,45 +65,10 @@ NOT_READ: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanAsRun:
-    """The settings of a run: those asked for, else those of the authors' code."""
+class PlanAsRun(as_run.PlanAsRun):
+    """With what only DP-PMS has: the number of starts for each log n."""
 
-    spec: DPPMSSpec
-    bandwidth: Bandwidth
-    clip_multiplier: float
-    init_fraction: float
     start_multiplier: float
-    n_starts: int
-    init_bandwidth: float
-    rounds: Rounds
-
-    @property
-    def h(self) -> float:
-        """The bandwidth as a number."""
-        return self.bandwidth.value
-
-    @property
-    def clip(self) -> float:
-        """C = clip_multiplier / h."""
-        return self.clip_multiplier / self.h
-
-    @property
-    def sigma(self) -> float:
-        """The standard deviation of the noise of a step."""
-        return self.clip * self.rounds.noise_of_clip
-
-    def filled_spec(self) -> DPPMSSpec:
-        """The spec as it ran."""
-        return replace(
-            self.spec,
-            **self.bandwidth.as_run(),
-            clip_multiplier=self.clip_multiplier,
-            init_fraction=self.init_fraction,
-            start_multiplier=self.start_multiplier,
-            init_bandwidth=self.init_bandwidth,
-            batch_size=self.rounds.batch_size,
-            n_steps=self.rounds.n_steps,
-        )
 
 
 def plan_as_run(spec: DPPMSSpec, data: Dataset) -> PlanAsRun:
@@ -117,14 +82,10 @@ def plan_as_run(spec: DPPMSSpec, data: Dataset) -> PlanAsRun:
     n, log_n = data.n, math.log(data.n)
     usual: dict[str, Any] = {**USUAL, **dict(data.as_run)}
     share = usual["init_fraction"] if spec.init_fraction is None else spec.init_fraction
-    rounds = Rounds(
-        n=n,
-        batch_size=int(n / log_n) if spec.batch_size is None else spec.batch_size,
-        n_steps=math.ceil(log_n) if spec.n_steps is None else spec.n_steps,
-        epsilon=(1 - share) * spec.epsilon,
-        delta=spec.delta,
-    )
-    bandwidth = _bandwidth(spec, data, rounds.epsilon)
+    rounds = rounds_of(spec, n, share)
+    facts = BandwidthFacts(n=n, d=2, box=data.box, epsilon=rounds.epsilon, beta=3.0, points=data.points)
+    bandwidth = bandwidth_of(spec, facts, silverman_of_one(data.y))
+    clip = usual["clip_multiplier"] if spec.clip_multiplier is None else spec.clip_multiplier
     multiplier = usual["starts_per_log_n"] if spec.start_multiplier is None else spec.start_multiplier
     starts = math.ceil(multiplier * log_n)
     if starts > n:
@@ -133,68 +94,38 @@ def plan_as_run(spec: DPPMSSpec, data: Dataset) -> PlanAsRun:
     chosen = PlanAsRun(
         spec=spec,
         bandwidth=bandwidth,
-        clip_multiplier=usual["clip_multiplier"] if spec.clip_multiplier is None else spec.clip_multiplier,
+        clip_multiplier=clip,
+        clip=clip / bandwidth.value,
         init_fraction=share,
         start_multiplier=multiplier,
         n_starts=starts,
         init_bandwidth=bandwidth.value if spec.init_bandwidth is None else spec.init_bandwidth,
-        rounds=checked_rounds(rounds),
+        rounds=rounds,
     )
     chosen.filled_spec()  # a default that is itself out of range is refused here too
     return chosen
 
 
-def _bandwidth(spec: DPPMSSpec, data: Dataset, epsilon: float) -> Bandwidth:
-    """Silverman's rule on the responses, or what is asked for."""
-    facts = BandwidthFacts(n=data.n, d=2, box=data.box, epsilon=epsilon, beta=3.0, points=data.points)
-    if spec.bandwidth is not None:
-        return choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts, spec.bandwidth_from)
-    value = (1.0 if spec.bandwidth_scale is None else spec.bandwidth_scale) * silverman_of_one(data.y)
-    if not value > 0:
-        raise SpecError("bandwidth", None, "Silverman's rule gives 0 on these data; give a number above 0")
-    return choose_bandwidth(value, None, facts, "silverman")
-
-
 def utilities(points: Array, window: float) -> Array:
     """At every record: of the records within the window in x, the share that is within it in y too."""
-    found, rows = np.empty(len(points)), max(1, PAIRS // len(points))
-    for first in range(0, len(points), rows):
-        checkpoint()
-        part = slice(first, first + rows)
+    found = np.empty(len(points))
+    for part in parts(len(points), 2 * len(points)):
         near_x, near_y = (np.abs(points[part, None, axis] - points[None, :, axis]) <= window for axis in (0, 1))
         found[part] = (near_x & near_y).sum(axis=1) / near_x.sum(axis=1)
     return found
 
 
-def draw_starts(chosen: PlanAsRun, points: Array, share: Array, draws: RepeatedDraws) -> Array:
-    """The numbers of the records that are started at; when all are suppressed, those never chosen are open again."""
-    open_, picked = np.ones(len(points), dtype=bool), list[int]()
-    scale = len(points) * chosen.init_fraction * chosen.spec.epsilon / chosen.n_starts
-    radius = SUPPRESSION / math.sqrt(math.log(len(points)))
-    for _ in range(chosen.n_starts):
-        checkpoint()
-        if not open_.any():
-            open_[:] = True
-            open_[picked] = False
-        places = np.flatnonzero(open_)
-        picked.append(draws.weighted(places, scale * share[places] / 2))
-        open_ &= np.linalg.norm(points - points[picked[-1]], axis=1) > radius
-    return np.array(picked)
-
-
 def shifts(chosen: PlanAsRun, points: Array, at: Array, draws: RepeatedDraws) -> tuple[Array, float]:
     """sum_i clip_C(q_i) for every start on a minibatch of its own, (k,), and the share of clipped contributions."""
-    size, cut = chosen.rounds.batch_size, 0
-    moved, rows = np.empty(len(at)), max(1, PAIRS // size)
-    for first in range(0, len(at), rows):
-        checkpoint()
-        here = at[first : first + rows]
+    size, cut, moved = chosen.rounds.batch_size, 0, np.empty(len(at))
+    for part in parts(len(at), 2 * size):
+        here = at[part]
         batch = points[np.stack([draws.batch(len(points), size) for _ in here])]
         away = batch[..., 1] - here[:, None, 1]
         weights = np.exp(-0.5 * ((batch[..., 0] - here[:, None, 0]) ** 2 + away**2) / chosen.h**2)
         pulls = weights * away / (weights.sum(axis=1, keepdims=True) + QUIET)
         cut += int((np.abs(pulls) > chosen.clip).sum())
-        moved[first : first + rows] = np.clip(pulls, -chosen.clip, chosen.clip).sum(axis=1)
+        moved[part] = np.clip(pulls, -chosen.clip, chosen.clip).sum(axis=1)
     return moved, cut / (len(at) * size)
 
 
@@ -204,12 +135,12 @@ def dp_pms_as_run(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
     chosen = plan_as_run(spec, data)
     points = np.asarray(data.points)
     share = utilities(points, chosen.init_bandwidth)
-    at = points[draw_starts(chosen, points, share, draws)]
+    apart = SUPPRESSION / math.sqrt(math.log(len(points)))
+    at = points[draw_starts(chosen, points, share, apart, draws)]
     path, clipped = [at], []
     for _ in range(chosen.rounds.n_steps):
         shift, cut = shifts(chosen, points, at, draws)
-        correlation = np.exp(-cdist(at[:, 1:], at[:, 1:]) / chosen.h) + ON_THE_DIAGONAL * np.eye(len(at))
-        drawn = np.linalg.cholesky(correlation) @ draws.normals((len(at), 1))
+        drawn = correlated_noise(at[:, 1:], chosen.h, draws)
         at = np.stack([at[:, 0], at[:, 1] + spec.step_size * shift + chosen.sigma * drawn[:, 0]], axis=1)
         path.append(at)
         clipped.append(cut)
