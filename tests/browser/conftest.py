@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, WebSocket, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -158,28 +158,10 @@ class Dashboard:
             assert time.monotonic() < end, words
             self.page.wait_for_timeout(100)
 
-    def click_until(self, target: Locator, arrives: Callable[[int], Any], words: str) -> None:
-        """Click until what it brings is there, as a user does: a page that draws itself again may miss a click.
-
-        ``arrives`` waits for it, so many milliseconds at most.
-        """
-        for patience in (10_000, 20_000, 40_000, PATIENCE):
-            with suppress(PlaywrightTimeout):
-                target.click(timeout=patience)
-            with suppress(PlaywrightTimeout):
-                arrives(patience)
-                return
-        raise AssertionError(words)
-
     def follow(self, name: str, address: str) -> None:
-        """Go by a link.
-
-        Where the server does not get to a click before a part of the page that repeats itself asks for its next run,
-        Streamlit (``ScriptRequests``) makes one request of the two, with the page of the later one: a click is lost.
-        """
-        link = self.page.get_by_role("link", name=name)
-        there = f"**/{address}**"
-        self.click_until(link, lambda patience: self.page.wait_for_url(there, timeout=patience), f"{name}: not there")
+        """Go by a link."""
+        self.page.get_by_role("link", name=name).click()
+        self.page.wait_for_url(f"**/{address}**")
 
     def slide(self, key: str, presses: int) -> Dashboard:
         """Move a slider by arrow keys, as a keyboard user does."""

@@ -36,6 +36,7 @@ from dpgrams_core.model.places import place_of
 from dpgrams_core.numerics.threads import one_thread
 from dpgrams_core.privacy.ledger.health import ledger_problem
 from pages._ui import layout
+from pages._ui.server.unsent import send_all_before_a_part
 from pages._ui.server.uploads import UploadDoor
 from pages._ui.server.visitors import VisitDoor
 
@@ -85,6 +86,7 @@ def doors() -> list[Middleware]:
     # Visitors share the cores.  The matrices of a run are small, and numerical threads that wait for a core spin: on a
     # busy machine a run with two of them took ten times the processor time of a run with one.
     one_thread()
+    send_all_before_a_part()
     return [
         Middleware(SafeHeaders, settings=settings),
         Middleware(KnownHosts),
