@@ -10,7 +10,7 @@ from typing import Any
 from dpgrams_core.methods.dp_grams.rounds import round_sensitivity, score_noise
 from dpgrams_core.model.guarantee import Guarantee
 from dpgrams_core.model.settings import CALIBRATIONS
-from dpgrams_core.numerics.bandwidths import Bandwidth
+from dpgrams_core.numerics.bandwidths import Bandwidth, BandwidthFacts, choose_bandwidth, release_bandwidth, scaled_rule
 from dpgrams_core.numerics.kernels import KernelConstants
 from dpgrams_core.privacy.accountants import draw_of_shift, rounds_multiplier
 from dpgrams_core.privacy.accounting import price
@@ -52,6 +52,15 @@ class AscentPlan(AscentNoise):
     start: ExponentialDraws
     batch_size: int
     n_steps: int
+
+
+def plan_bandwidth(spec: Any, facts: BandwidthFacts, share: float) -> Bandwidth:
+    """The wished bandwidth; in ``tight`` by default a share of that of a functional release with this budget."""
+    if spec.calibration != "tight" or spec.bandwidth is not None:
+        return choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts, spec.bandwidth_from)
+    sigma = math.sqrt(2) * gaussian_multiplier(spec.epsilon, spec.delta)
+    rule = share * release_bandwidth(n=facts.n, d=facts.d, box=facts.box, sigma=sigma)
+    return scaled_rule(rule, spec.bandwidth_scale, facts)
 
 
 def default_batch(n: int, calibration: str) -> int:

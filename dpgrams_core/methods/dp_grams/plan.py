@@ -6,25 +6,23 @@ import math
 from dataclasses import dataclass, fields, replace
 
 from dpgrams_core.methods.as_run import refuse_as_run
-from dpgrams_core.methods.ascent import AscentPlan, ascent_epsilon, ascent_noise, default_batch, start_draws
+from dpgrams_core.methods.ascent import (
+    AscentPlan,
+    ascent_epsilon,
+    ascent_noise,
+    default_batch,
+    plan_bandwidth,
+    start_draws,
+)
 from dpgrams_core.methods.dp_grams.rounds import round_grid
 from dpgrams_core.methods.dp_grams.spec import CLIP_MULTIPLIER, DPGramsSpec
 from dpgrams_core.methods.dp_grams.starts import grid_size
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.results import Dataset
 from dpgrams_core.model.settings import MAX_STARTS
-from dpgrams_core.numerics.bandwidths import (
-    REFERENCE_SHARE,
-    REFERENCE_SPREAD,
-    Bandwidth,
-    BandwidthFacts,
-    choose_bandwidth,
-    mean_side,
-    release_bandwidth,
-    scaled_rule,
-)
+from dpgrams_core.numerics.bandwidths import REFERENCE_SHARE, REFERENCE_SPREAD, BandwidthFacts, mean_side
 from dpgrams_core.numerics.kernels import Kernel, get_kernel
-from dpgrams_core.privacy.calibration import gaussian_multiplier, nominal_sensitivity
+from dpgrams_core.privacy.calibration import nominal_sensitivity
 
 # Defaults found by benchmarks/pilot_defaults.py on mixtures other than the paper's.
 INIT_BANDWIDTH_OF_BOX = 0.09
@@ -113,7 +111,7 @@ def plan(spec: DPGramsSpec, data: Dataset) -> Plan:
     epsilon_modes = ascent_epsilon(spec, fraction)
     clip_multiplier = CLIP_MULTIPLIER if spec.clip_multiplier is None else spec.clip_multiplier
     facts = BandwidthFacts(n=n, d=d, box=data.box, epsilon=epsilon_modes, beta=spec.beta, points=data.points)
-    bandwidth = plan_bandwidth(spec, facts)
+    bandwidth = plan_bandwidth(spec, facts, TIGHT.bandwidth_scale)
     h = bandwidth.value
     kernel = get_kernel(spec.kernel)
     n_steps = default_rounds(n, spec.calibration) if spec.n_steps is None else spec.n_steps
@@ -195,15 +193,6 @@ def check_kernel(calibration: str, kernel: Kernel) -> None:
             "the tight calibration adds noise from a Gaussian process whose covariance is the kernel itself, "
             "and this kernel is not that of the process used; choose gaussian",
         )
-
-
-def plan_bandwidth(spec: DPGramsSpec, facts: BandwidthFacts) -> Bandwidth:
-    """The wished bandwidth; in ``tight`` by default a part of that of a functional release with this budget."""
-    if spec.calibration != "tight" or spec.bandwidth is not None:
-        return choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts, spec.bandwidth_from)
-    sigma = math.sqrt(2) * gaussian_multiplier(spec.epsilon, spec.delta)
-    rule = TIGHT.bandwidth_scale * release_bandwidth(n=facts.n, d=facts.d, box=facts.box, sigma=sigma)
-    return scaled_rule(rule, spec.bandwidth_scale, facts)
 
 
 def usual_top(h: float, d: int, side: float) -> float:

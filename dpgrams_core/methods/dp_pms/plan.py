@@ -14,6 +14,7 @@ from dpgrams_core.methods.ascent import (
     ascent_epsilon,
     ascent_noise,
     default_batch,
+    plan_bandwidth,
     start_draws,
 )
 from dpgrams_core.methods.dp_grams.plan import check_rounds, default_rounds, usual_top
@@ -23,9 +24,8 @@ from dpgrams_core.methods.functional.regression import LEAST_RECORDS, UNIT_SQUAR
 from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.results import Dataset
 from dpgrams_core.model.settings import CALIBRATIONS, MAX_STARTS
-from dpgrams_core.numerics.bandwidths import Bandwidth, BandwidthFacts, choose_bandwidth, release_bandwidth, scaled_rule
+from dpgrams_core.numerics.bandwidths import BandwidthFacts
 from dpgrams_core.numerics.kernels import KERNELS
-from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import ExponentialDraws
 
 Array = np.ndarray
@@ -106,7 +106,7 @@ def plan(spec: DPPMSSpec, data: Dataset) -> Plan:
     fraction = INIT_FRACTION if spec.init_fraction is None else spec.init_fraction
     epsilon_ascent = ascent_epsilon(spec, fraction)
     facts = BandwidthFacts(n=n, d=2, box=UNIT_SQUARE, epsilon=epsilon_ascent, beta=3.0, points=points)
-    bandwidth = plan_bandwidth(spec, facts)
+    bandwidth = plan_bandwidth(spec, facts, TIGHT_BANDWIDTH_SCALE)
     n_steps = default_rounds(n, spec.calibration) if spec.n_steps is None else spec.n_steps
     init_bandwidth = INIT_BANDWIDTH if spec.init_bandwidth is None else spec.init_bandwidth
     windows = windows_of(spec, points[:, 0], init_bandwidth)
@@ -224,15 +224,6 @@ def evaluation_points(spec: DPPMSSpec, data: Dataset) -> Array:
 def default_reach(places: Array, h: float) -> float:
     """The bandwidth, or half the widest gap between starts where that is more, so that every x has one near."""
     return max(h, float(np.diff(np.sort(places)).max(initial=0.0)) / 2)
-
-
-def plan_bandwidth(spec: DPPMSSpec, facts: BandwidthFacts) -> Bandwidth:
-    """The wished bandwidth; in ``tight`` by default a part of that of a functional release with this budget."""
-    if spec.calibration != "tight" or spec.bandwidth is not None:
-        return choose_bandwidth(spec.bandwidth, spec.bandwidth_scale, facts, spec.bandwidth_from)
-    sigma = math.sqrt(2) * gaussian_multiplier(spec.epsilon, spec.delta)
-    rule = TIGHT_BANDWIDTH_SCALE * release_bandwidth(n=facts.n, d=facts.d, box=facts.box, sigma=sigma)
-    return scaled_rule(rule, spec.bandwidth_scale, facts)
 
 
 def step_noise(

@@ -18,21 +18,24 @@ class Word:
 
     word: str
     meaning: str
-    kind: str = ""
-    never: tuple[str, ...] = ()  # singular; a test holds the texts of pages and pictures to it
+    kind: str
+    never: tuple[str, ...]  # singular
 
 
-GLOSSARY = (
-    Word("mode", "A place where more records lie than anywhere near it: a top of their density.", "modes", ("peak",)),
-    Word("branch", "A mode of the response at each x, followed over x.", "regression", ("ridge",)),
-    Word("centre", "The one released point that stands for a cluster.", "clusters", ("centroid",)),
-    Word("cluster", "The records that are nearer to one centre than to any other.", "clusters"),
-    Word("class", "The group that a record truly belongs to, known for evaluation only.", "clusters"),
-    Word("record", "One row of the table; what is released may hardly depend on it.", "", ("datum",)),
-    Word("anchor", "A privately drawn place at which a noisy climb starts.", "", ("seed point",)),
-    Word("release", "What may be published: modes, branches or centres, and all that is computed from them."),
-)
 ROOT = Path(__file__).parents[3]
+
+
+def glossary():
+    """The table of the handbook."""
+    lines = (ROOT / "docs/reference/words.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return tuple(
+        Word(word, meaning, "" if kind == "all" else kind, tuple(filter(None, never.split(", "))))
+        for word, meaning, kind, never in rows[2:]
+    )
+
+
+GLOSSARY = glossary()
 SOURCES = [
     path
     for pattern in (
