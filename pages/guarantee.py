@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -16,7 +18,7 @@ from dpgrams_core.methods.dp_grams.spec import DPGramsSpec
 from dpgrams_core.model.measures import default_match_radius
 from dpgrams_core.privacy.accountants import quotes
 from dpgrams_core.privacy.calibration import gaussian_multiplier
-from dpgrams_core.privacy.meaning import belief, one_in, percent, tiny
+from dpgrams_core.privacy.meaning import Belief, belief, one_in, percent, tiny
 from dpgrams_core.studies import comparison
 from dpgrams_core.studies.costs import accountants_seconds, cells_seconds, noise_curves_seconds
 from dpgrams_core.sweeps.plan import plan_run
@@ -30,6 +32,13 @@ RUNS, PIECES = 20, 5  # runs a method, computed in this many pieces
 LIVE_LIMIT = 20_000  # above this n, measuring always waits for a press
 SMALLER = "n, m or number of steps T, or a larger bandwidth"
 PERCENTS, FIRST_PERCENT = tuple(range(1, 100)), 50  # how sure someone was before
+TABS = {  # each has its link
+    "meaning": "What it means",
+    "methods": "The methods",
+    "accounting": "Accounting",
+    "audit": "The audit",
+    "proof": "The proof",
+}
 STEPS = "{} of {} steps; moving any control stops them"
 TARGETS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # epsilon on the accountants' axis
 
@@ -82,6 +91,39 @@ def records(settings: comparison.ComparisonSettings) -> None:
     charts.filling(work, picture, "records", STEPS)
 
 
+def meaning(settings: comparison.ComparisonSettings, after: Belief, power: Chart, group: Group) -> None:
+    """How sure someone can become, and the best test of all."""
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        st.subheader("How sure can someone become?")
+        words = "Their belief in A before the result."
+        group.steps("How sure they were before, %", "prior", PERCENTS, FIRST_PERCENT, words)
+        beliefs(after, settings.epsilon, settings.delta)
+    with right:
+        charts.chart(power, "power", "The best test anyone can build")
+
+
+def methods(settings: comparison.ComparisonSettings, rows: tuple[comparison.Row, ...]) -> None:
+    """All methods side by side, and how many records each needs."""
+    st.subheader("Every method at these settings, side by side")
+    st.caption(
+        f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, ε = {short(settings.epsilon)}, "
+        f"δ = {tiny(settings.delta)}. Bandwidths come from public rules. Noise is a standard deviation; beside it "
+        "stands how many times it is what it hides (a score, or a height; read off the simulated records, not private)."
+    )
+    measure(settings, rows)
+    st.subheader("How many records do you need?")
+    records(settings)
+
+
+def accounting(settings: comparison.ComparisonSettings, rows: tuple[comparison.Row, ...]) -> None:
+    """What accountants charge, and what the budget is spent on."""
+    spent = cache.picture(settings, budget_chart, rows, settings.delta)
+    charts.chart(spent, "budget", "Where does the budget go?")
+    st.subheader("Does it matter who counts? For researchers")
+    accountants(settings)
+
+
 layout.open_page(QUESTION, "pages/guarantee.py")
 group = Group()
 with st.sidebar:
@@ -96,7 +138,8 @@ with st.sidebar:
     ):
         given |= group.setting(DPGramsSpec, name, key, help_text=words)
 group.switch("measure", "accountants")
-state.start("prior", FIRST_PERCENT, state.one_of_these(PERCENTS))  # its slider stands on the page, under the answer
+group.start("tab", next(iter(TABS)), state.one_of_these(list(TABS)))
+group.start("prior", FIRST_PERCENT, state.one_of_these(PERCENTS))  # its slider stands on the page, under the answer
 wished = comparison.ComparisonSettings(dataset=dataset, n=n, **given)
 # ε, δ and the belief before are valid whatever the rest is, so the answer never waits.  What it says about δ is no more
 # than what is proven (privacy/meaning.py).
@@ -123,17 +166,9 @@ budget = (wished.epsilon, wished.delta)
 power = cache.picture(budget, power_chart, *budget, gaussian_multiplier(*budget))
 if layout.presenting():
     charts.plot(power.figure, "power_chart", power.sentence)
-    state.write_url([*group.keys, "prior"])
+    state.write_url(group.keys)
     state.tell_refused()
 layout.presented()
-left, right = st.columns([2, 3], gap="medium")
-with left:
-    st.subheader("How sure can someone become?")
-    words = "Their belief in A before the result."
-    group.steps("How sure they were before, %", "prior", PERCENTS, FIRST_PERCENT, words)
-    beliefs(after, wished.epsilon, wished.delta)
-with right:
-    charts.chart(power, "power", "The best test anyone can build")
 if settings == wished:  # otherwise the answer and the methods are not of the same settings
     compared = [(item.method, dict(item.options)) for item in comparison.candidates(settings)]
     with place:
@@ -149,19 +184,11 @@ if settings == wished:  # otherwise the answer and the methods are not of the sa
 audit_panel.start()
 state.write_url([*group.keys, *audit_panel.KEYS])
 state.tell_refused()
-
-st.subheader("Every method at these settings, side by side")
-st.caption(
-    f"{DATASETS[settings.dataset].title}, n = {settings.n:,}, ε = {short(settings.epsilon)}, "
-    f"δ = {tiny(settings.delta)}. Bandwidths come from public rules. Noise is a standard deviation; beside it stands "
-    "how many times it is what it hides (a score, or a height; read off the simulated records, not private)."
-)
-measure(settings, rows)
-st.subheader("Does it matter who counts?")
-accountants(settings)
-spent = cache.picture(settings, budget_chart, rows, settings.delta)
-charts.chart(spent, "budget", "Where does the budget go?")
-st.subheader("How many records do you need?")
-records(settings)
-audit_panel.audit_panel()
-proof()
+draw: dict[str, Callable[[], Any]] = {
+    "meaning": partial(meaning, wished, after, power, group),
+    "methods": partial(methods, settings, rows),
+    "accounting": partial(accounting, settings, rows),
+    "audit": audit_panel.audit_panel,
+    "proof": proof,
+}
+charts.tabs("tab", TABS, draw)

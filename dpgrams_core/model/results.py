@@ -398,14 +398,18 @@ class AuditResult:
 
     @property
     def verdict(self) -> str:
-        """One sentence for the screen."""
+        """One sentence, with the names that commands and links have."""
+        return self.verdict_on(self.method, self.pair)
+
+    def verdict_on(self, method: str, pair: str) -> str:
+        """The same sentence with other names of the method and the pair, such as people read."""
         sure = f"{100 * self.confidence:.10g} % confidence"
         if self.caught:
             return (
-                f"Caught: {self.method} claims ε = {self.epsilon_claimed:g}, but on {self.pair} its ε at "
+                f"Caught: {method} claims ε = {self.epsilon_claimed:g}, but on {pair} its ε at "
                 f"δ = {self.delta:g} is at least {self.epsilon_lower:.3g} ({sure})."
             )
         return (
-            f"Not caught: on {self.pair} the audit shows only ε ≥ {self.epsilon_lower:.3g} ({sure}) against the "
+            f"Not caught: on {pair} the audit shows only ε ≥ {self.epsilon_lower:.3g} ({sure}) against the "
             f"claimed {self.epsilon_claimed:g}. This proves nothing: another pair or a better test may show more."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import plotly.graph_objects as go
@@ -114,7 +114,7 @@ def part(name: str, keys: list[str], draw: Callable[[], None]) -> None:
     st.fragment(alone)()
 
 
-def tabs(key: str, titles: dict[str, str], draw: dict[str, Callable[[], None]]) -> None:
+def tabs(key: str, titles: dict[str, str], draw: Mapping[str, Callable[[], Any]]) -> None:
     """Parts under tabs, of which only the open one is computed; a link holds which one that is."""
     names = {title: name for name, title in titles.items()}
     st.session_state[f"{key}_tabs"] = titles[st.session_state[key]]

@@ -107,7 +107,7 @@ class TestPanel:
         assert not page.exception
         assert "audit_stop" not in keys(page)
         words = text(page)
-        assert "Caught: broken_sum claims ε = 1" in words
+        assert "Caught: “Broken on purpose: a sum, with the noise of a mean” claims ε = 1" in words
         assert "**A pass proves nothing.**" in words
         assert "all interim results" not in words
         assert list(table(page)["outcome"]) == ["caught"]

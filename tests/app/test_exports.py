@@ -26,7 +26,7 @@ PAGES = {
     "modes": {"n": "200", "seed": "3", "epsilon": "2", "curve": "off", "runs": "off", "landscape": "off"},
     "regression": {"reg_n": "100", "seed": "3", "curve": "off"},
     "clusters": {"clu_n_blobs": "200", "seed": "3", "curve": "off"},
-    "guarantee": {"n": "200", "epsilon": "2", "measure": "off", "accountants": "off"},
+    "guarantee": {"n": "200", "epsilon": "2", "measure": "off", "accountants": "off", "tab": "methods"},
 }
 
 SMALL = {"lab_n_four_corners": "60 90", "lab_eps_four_corners": "1 5", "lab_runs": "2", "lab_seed": "4"}

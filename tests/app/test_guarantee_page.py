@@ -8,21 +8,23 @@ from streamlit.testing.v1 import AppTest
 from dpgrams_core.model.guarantee import status_words
 from tests.shown import answer_html, html, new_page, widget
 
-SECTIONS = [
-    "How sure can someone become?",
-    "The best test anyone can build",
-    "Every method at these settings, side by side",
-    "Does it matter who counts?",
-    "Where does the budget go?",
-    "How many records do you need?",
-    "Can we catch it? The audit",
-    "Why is it private? The proof",
-]
+SECTIONS = {
+    "meaning": ["How sure can someone become?", "The best test anyone can build"],
+    "methods": ["Every method at these settings, side by side", "How many records do you need?"],
+    "accounting": ["Where does the budget go?", "Does it matter who counts? For researchers"],
+    "audit": ["Can we catch it? The audit"],
+    "proof": ["Why is it private? The proof"],
+}
 
 
 @pytest.fixture
-def page() -> AppTest:
-    return new_page("guarantee", n="500", measure="off", accountants="off")
+def page(request) -> AppTest:
+    """The page at the tab that a test is marked with."""
+    return new_page("guarantee", n="500", measure="off", accountants="off", tab=getattr(request, "param", "meaning"))
+
+
+def at(tab: str):
+    return pytest.mark.parametrize("page", [tab], indirect=True)
 
 
 def methods(app: AppTest) -> str:
@@ -33,14 +35,15 @@ def captions(app: AppTest) -> str:
     return "\n".join(item.value for item in app.caption)
 
 
-def test_it_answers_first_and_has_every_section(page):
+@pytest.mark.parametrize(("page", "sections"), SECTIONS.items(), indirect=["page"])
+def test_it_answers_first_and_each_tab_has_its_link_and_nothing_of_the_others(page, sections):
     page.run()
+    assert [item.value for item in page.subheader] == sections
     assert not page.exception
     assert page.title[0].value == "Is the guarantee real, and what does it mean?"
     assert "someone who was <b>50%</b> sure" in answer_html(page)
     assert 'at most <b class="private">73%</b> sure' in answer_html(page)
     assert "1 in 74,000" in answer_html(page)
-    assert [item.value for item in page.subheader] == SECTIONS
     text = captions(page)
     assert "Proven for: DP-GRAMS, tight; Functional release." in text
     assert "Not proven for: DP-GRAMS, experiments." in text
@@ -60,6 +63,7 @@ def test_epsilon_delta_and_the_prior_change_the_answer(page):
     assert not page.exception
 
 
+@at("methods")
 def test_every_method_stands_with_its_status_and_statement(page):
     page.run()
     table = methods(page)
@@ -79,6 +83,7 @@ def test_every_method_stands_with_its_status_and_statement(page):
     assert "DP-GRAMS, tight (all records)" in methods(page)
 
 
+@at("methods")
 def test_measuring_fills_the_table(page):
     page.query_params.update({"n": "100", "measure": "on"})
     page.run()
@@ -88,6 +93,7 @@ def test_measuring_fills_the_table(page):
     assert "means of 20 runs on fresh data" in captions(page)
 
 
+@at("accounting")
 def test_accountants_that_cannot_price_are_named(page):
     page.query_params.update({"m": "100", "accountants": "on", "steps": "3"})
     page.run()
@@ -96,6 +102,7 @@ def test_accountants_that_cannot_price_are_named(page):
     assert "exact cannot price: no closed form" in captions(page)
 
 
+@at("methods")
 def test_a_bad_value_gives_its_sentence_and_keeps_the_last_rows(page):
     page.run()
     good = methods(page)
@@ -127,6 +134,7 @@ def test_every_control_explains_itself(page):
         assert "\n" not in control.help
 
 
+@at("methods")
 def test_large_n_waits_for_a_click(page):
     page.query_params.update({"n": "50000", "measure": "on"})
     page.run()

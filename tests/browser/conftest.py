@@ -204,6 +204,10 @@ class Dashboard:
         box.press("Enter")
         return self.settle()
 
+    def open_tab(self, title: str) -> Dashboard:
+        self.page.get_by_role("tab", name=title).click()
+        return self.settle()
+
     def unfold(self, key: str) -> Dashboard:
         self.page.locator(f".st-key-{key} summary, .st-key-{key} button").first.click()
         self.page.wait_for_timeout(300)

@@ -20,24 +20,27 @@ def shoot(dashboard, name):
 
 
 def test_an_audit_runs_by_itself_and_draws_both_pictures(dashboard):
-    dashboard.open(f"{QUIET}&audit_method=broken_sum&audit_trials=200")
+    dashboard.open(f"{QUIET}&tab=audit&audit_method=broken_sum&audit_trials=200")
     assert "No audit yet" in dashboard.text()
     press(dashboard, "audit_run").page.get_by_text("1 of 1 audit caught.").wait_for()
     dashboard.page.locator(".st-key-audit_stop button").wait_for(state="detached")
     text = dashboard.settle().text()
-    assert dashboard.page.locator(VERDICT).inner_text().startswith("Caught: broken_sum claims ε = 1")
+    assert (
+        dashboard.page.locator(VERDICT)
+        .inner_text()
+        .startswith("Caught: “Broken on purpose: a sum, with the noise of a mean” claims ε = 1")
+    )
     assert "A pass proves nothing." in text
     for key in ("audits_chart", "audit_worlds_chart"):
         assert dashboard.page.locator(f".st-key-{key} .js-plotly-plot").count() == 1
     dashboard.unfold("audit_worlds_table")
     dashboard.page.locator(".st-key-audit_worlds_table [data-testid=stDataFrame]").wait_for()
-    dashboard.unfold("proof_functional")
     dashboard.assert_fits(1280)
     shoot(dashboard, "audit_1280_light")
 
 
 def test_the_proof_unfolds_with_its_mathematics_drawn(dashboard):
-    dashboard.open(QUIET)
+    dashboard.open(f"{QUIET}&tab=proof")
     for key in ("setting", "functional", "tight", "others", "not_covered", "check", "references"):
         dashboard.unfold(f"proof_{key}")
     page = dashboard.page

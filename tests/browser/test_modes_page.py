@@ -108,8 +108,7 @@ def test_every_chart_has_a_sentence_and_a_table(dashboard):
     for key in ("contours", "surface", "anchors", "curve", "runs"):
         if key == "runs":
             assert "Means of 20 runs" in dashboard.text()
-            page.get_by_role("tab", name="Twenty runs").click()
-            assert dashboard.settle().in_url()["more"] == "runs"
+            assert dashboard.open_tab("Twenty runs").in_url()["more"] == "runs"
         dashboard.unfold(f"{key}_table")
         table = page.locator(f".st-key-{key}_table [data-testid=stDataFrame]")
         table.wait_for()

@@ -393,9 +393,11 @@ def _show(found: list[tuple[str, AuditResult]]) -> None:
     titles, results = zip(*found, strict=True)
     last = results[-1]
     colour = CAUGHT if last.caught else PRIVATE
+    pair = PAIR_WORDS.get(last.pair, PAIR_WORDS[OWN])[0]
+    verdict = last.verdict_on(f"“{titles[-1]}”", f"“{pair}”")
     st.html(
         f'<p class="answer" data-testid="audit-verdict" style="border-left:0.4rem solid {colour};padding-left:0.8rem">'
-        f"{html.escape(last.verdict)}</p>"
+        f"{html.escape(verdict)}</p>"
     )
     if last.fit_words:
         st.caption(last.fit_words)
