@@ -57,6 +57,7 @@ REMEMBERED = {
     f"{CORE}.privacy.accountants.poisson_gaussian_epsilon": "a multiplier, a share, delta and the number of rounds",
     f"{CORE}.numerics.kernels._constants": "the name of a kernel and the number of columns",
     f"{CORE}.numerics.bumps._threads": "nothing: the threads of linear algebra",
+    f"{CORE}.numerics.bumps._nodes": "a public box, a bandwidth, and spreads and a spacing that are constants",
     f"{CORE}.numerics.surface.axis_basis": "a side of a public box and a bandwidth",
     f"{CORE}.numerics.sketch.vertices": "the number of columns and of blocks",
     f"{CORE}.sweeps.fingerprint.engine_fingerprint": "nothing: the code of this version",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -26,13 +26,13 @@ from dpgrams_core.methods.dp_pms.run import dp_pms
 from dpgrams_core.methods.dp_pms.spec import DPPMSSpec
 from dpgrams_core.methods.functional.clusters import bare_release, functional_c, read_centres
 from dpgrams_core.methods.functional.ladder import FUNCTIONAL_C_LADDER, FUNCTIONAL_LADDER, FUNCTIONAL_REGRESSION_LADDER
-from dpgrams_core.methods.functional.modes import functional, read_modes, release_surface
+from dpgrams_core.methods.functional.modes import functional, functional_together, read_modes, release_surface
 from dpgrams_core.methods.functional.regression import functional_regression, read_branches, release_joint
 from dpgrams_core.methods.functional.spec import FunctionalCSpec, FunctionalRegressionSpec, FunctionalSpec
 from dpgrams_core.methods.ladder import Ladder
 from dpgrams_core.model.checks import one_of, whole
 from dpgrams_core.model.errors import DataError, PrivacyLeakWarning, SpecError
-from dpgrams_core.model.results import Dataset, Release
+from dpgrams_core.model.results import Dataset, Release, refuse_private
 from dpgrams_core.model.settings import Calibration
 from dpgrams_core.model.specs import Setting, make_spec, settings_of
 from dpgrams_core.model.units import in_units, scaled_by_box, settings_moved
@@ -47,6 +47,7 @@ class Method:
     ``bare`` is the part of the function that reads the records, where the rest is post-processing: an audit
     that runs it thousands of times can do without the rest, which never makes two worlds easier to tell apart.
     ``reading`` is that rest: of a bare release and the box of its data, it makes the whole one.
+    ``together`` is ``function`` of several data sets, each with its noise, where that is quicker than one by one.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Method:
     status: str = "proven"  # of its results where it has no calibrations
     bare: Callable[[Dataset, Any, Noise], Release] | None = None
     reading: Callable[[Release, np.ndarray], Release] | None = None
+    together: Callable[[Sequence[Dataset], Any, Sequence[Noise]], list[Release]] | None = None
     ladder: Ladder | None = None  # tells the sources of its error apart (methods/ladder.py)
     seconds: Callable[[Any, int, np.ndarray], float] | None = None  # about how long a run takes
 
@@ -116,6 +118,7 @@ for _method in (
         functional,
         bare=release_surface,
         reading=read_modes,
+        together=functional_together,
         ladder=FUNCTIONAL_LADDER,
         seconds=work.functional,
     ),
@@ -214,6 +217,33 @@ def run(method: str, data: Dataset, *, seed: int | None = None, **options: Any) 
     number = fresh_seed() if seed is None else whole("seed", seed, 0)
     release = chosen.function(scaled_by_box(data), spec, SimulationNoise(number))
     return as_asked(replace(release, seed=number, guarantee=data.qualified(release.guarantee, spec)), data)
+
+
+def run_together(method: str, data: Sequence[Dataset], seeds: Sequence[int], **options: Any) -> list[Release]:
+    """``run`` of each data set with its seed, in less time where the method reads many results together.
+
+    The releases are those of ``run``, to the last digit, whoever else is in the list.  Private data are refused: a
+    release is drawn by itself.
+
+    >>> from dpgrams_core import load_dataset
+    >>> data = load_dataset("four_corners", n=300, seed=0).for_many_runs()
+    >>> many = run_together("functional", [data] * 3, range(3), n_modes=4)
+    >>> bool((many[2].modes == run("functional", data, seed=2, n_modes=4).modes).all())
+    True
+    """
+    for one in data:
+        refuse_private(one)
+    chosen = METHODS[one_of("method", method, METHODS)]
+    specs = [asked(method, one, options)[1] for one in data]
+    if chosen.together is None or any(spec != specs[0] for spec in specs):
+        return [run(method, one, seed=seed, **options) for one, seed in zip(data, seeds, strict=True)]
+    numbers = [whole("seed", seed, 0) for seed in seeds]
+    noises = [SimulationNoise(number) for number in numbers]
+    found = chosen.together([scaled_by_box(one) for one in data], specs[0], noises) if data else []
+    return [
+        as_asked(replace(release, seed=number, guarantee=one.qualified(release.guarantee, specs[0])), one)
+        for release, number, one in zip(found, numbers, data, strict=True)
+    ]
 
 
 def draw(method: str, data: Dataset, **options: Any) -> Release:

@@ -15,8 +15,10 @@ count is known and a bump barely stands above the noise, its place is the poster
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache, reduce
+from itertools import pairwise
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -26,7 +28,8 @@ from threadpoolctl import ThreadpoolController
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.numerics.merging import limited_step
 from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, noise_ceiling, public_points
-from dpgrams_core.numerics.surface import Released, ReleasedSurface
+from dpgrams_core.numerics.surface import Released, ReleasedSurface, box_bases
+from dpgrams_core.numerics.together import Surfaces, minimised
 
 Array = np.ndarray
 
@@ -74,6 +77,39 @@ SPACING = 0.5  # of the bandwidth; sums over this grid are exact to three digits
 WEAK_SPREADS = (0.3, 0.7, 1.0, 1.4)  # in units of the reference spread
 MATCHING_ROUNDS = 6
 LETTERS = "xyz"
+MOST_KEPT = 10_000  # coefficients of a surface whose grid is kept for the next one
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """A grid over the box of a release, and what its basis is there for a few spreads: public, and shared by runs."""
+
+    axes: list[Array]
+    spreads: Array
+    widths: Array
+    factors: list[list[Array]]  # for each width and axis
+    noise: Array  # of a surface whose noise is 1
+
+    def heights(self, coefficients: Array) -> Array:
+        """<c, phi(node, spread)>, (spreads, *nodes)."""
+        found = []
+        for factors in self.factors:
+            result = coefficients
+            for factor in factors:  # contracting the first remaining axis each time leaves the new one last
+                result = np.tensordot(result, factor, axes=(0, 0))
+            found.append(result)
+        return np.stack(found)
+
+
+@lru_cache(maxsize=8)
+def _nodes(box: tuple[tuple[float, float], ...], h: float, spacing: float, spreads: tuple[float, ...]) -> _Nodes:
+    bases, widths = box_bases(np.array(box), h), np.hypot(h, spreads)
+    axes = [np.linspace(a, b, int(np.ceil((b - a) / (spacing * h))) + 1) for a, b in box]
+    factors = [[basis.values(axis, float(width)) for basis, axis in zip(bases, axes, strict=True)] for width in widths]
+    squares = [reduce(np.multiply.outer, [(each**2).sum(axis=0) for each in some]) for some in factors]
+    noise = np.sqrt(np.stack(squares))
+    noise.flags.writeable = False
+    return _Nodes(axes, np.array(spreads), widths, factors, noise)
 
 
 class _Map:
@@ -81,9 +117,11 @@ class _Map:
 
     def __init__(self, surface: ReleasedSurface, spacing: float, spreads: Array) -> None:
         self.h, self.dimension = surface.bandwidth, surface.dimension
-        self.axes = [np.linspace(a, b, int(np.ceil((b - a) / (spacing * self.h))) + 1) for a, b in surface.box]
-        self.spreads, self.widths = spreads, np.hypot(self.h, spreads)
-        self.heights = np.stack([surface.grid(self.axes, float(width)) for width in self.widths])
+        box = tuple(map(tuple, surface.box.tolist()))
+        kept = surface.coefficients.size <= MOST_KEPT
+        self.nodes = (_nodes if kept else _nodes.__wrapped__)(box, self.h, spacing, tuple(spreads.tolist()))
+        self.axes, self.spreads, self.widths = self.nodes.axes, self.nodes.spreads, self.nodes.widths
+        self.heights = self.nodes.heights(surface.coefficients)
 
     def of_bumps(self, centres: Array, spreads: Array, records: Array) -> Array:
         """sum_j A_j <phi_j, phi(node, spread)> for (c, k) bumps in c chains, shape (c, spreads, *nodes)."""
@@ -199,7 +237,7 @@ SPREADS = (0.0, 0.5, 1.0, 1.5)  # tried in the search, in units of the reference
 SPREAD_PRIOR = 0.5  # log-standard deviations of the weak priors on spread and on records per bump
 RECORDS_PRIOR = 0.5
 PRIORS = np.array([SPREAD_PRIOR, RECORDS_PRIOR])
-FIT_OPTIONS = {"maxiter": 60, "ftol": 1e-7}
+FIT_LIMITS = (60, 1e-7)  # steps, and the relative gain below which a fit ends
 FALSE_ALARM = 0.05
 WEAK = 5.0  # below this many standard deviations of the noise the best fit may sit on a peak of the noise
 LOOSE = 0.25  # of the bandwidth: a posterior narrower than this is as well described by its best fit
@@ -229,6 +267,28 @@ def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: fl
 
     There are fewer than ``count`` where the box has no place left for one more at this bandwidth.
     """
+    return find_bumps_together([surface], count, reference_spread)[0]
+
+
+def find_bumps_together(surfaces: Sequence[ReleasedSurface], count: int | None, reference_spread: float) -> list[Bumps]:
+    """``find_bumps`` of each of some surfaces over one box, of one bandwidth: the same numbers in less time."""
+    found = [_pursued(surface, count, reference_spread) for surface in surfaces]
+    some = [number for number, bumps in enumerate(found) if len(bumps.centres)]
+    if some:
+        fitted = _fit([surfaces[number] for number in some], [found[number] for number in some], reference_spread)
+        for number, bumps in zip(some, fitted, strict=True):
+            found[number] = bumps
+    found = [
+        replace(bumps, significance=_significance(surface, bumps))
+        for surface, bumps in zip(surfaces, found, strict=True)
+    ]
+    if count is None:
+        return found
+    return [_settle_weak(surface, bumps, reference_spread) for surface, bumps in zip(surfaces, found, strict=True)]
+
+
+def _pursued(surface: ReleasedSurface, count: int | None, reference_spread: float) -> Bumps:
+    """Bumps found one by one, each where what the others leave stands highest."""
     limit = MOST if count is None else count
     threshold = detection_threshold(surface) if count is None else -np.inf
     bumps = Bumps(np.empty((0, surface.dimension)), np.empty(0), np.empty(0))
@@ -242,10 +302,7 @@ def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: fl
         spreads = np.append(bumps.spreads, max(spread, 0.25 * reference_spread))
         share = surface.n / max(len(centres), count or 0)
         bumps = Bumps(centres, spreads, fitted_records(surface, centres, spreads, share))
-    if len(bumps.centres):
-        bumps = _fit(surface, bumps, reference_spread)
-    bumps = replace(bumps, significance=_significance(surface, bumps))
-    return bumps if count is None else _settle_weak(surface, bumps, reference_spread)
+    return bumps
 
 
 def _settle_weak(surface: ReleasedSurface, bumps: Bumps, reference: float) -> Bumps:
@@ -274,7 +331,7 @@ class _Search(_Map):
 
     def __init__(self, surface: ReleasedSurface, reference_spread: float) -> None:
         super().__init__(surface, 1 / 3, reference_spread * np.array(SPREADS))
-        noise = np.stack([surface.noise_grid(self.axes, float(width)) for width in self.widths])
+        noise = surface.noise_scale * self.nodes.noise
         # Sampling noise too: the squared kernels of the records sum to at most (h/width)^d times the value.
         sampling = ((self.h / self.widths) ** self.dimension).reshape(-1, *(1,) * self.dimension)
         self.noise = np.sqrt(noise**2 + sampling * np.maximum(self.heights, 0.0))
@@ -295,45 +352,89 @@ class _Search(_Map):
         return float(height.flat[top]), place, float(self.spreads[number])
 
 
-def _fit(surface: ReleasedSurface, bumps: Bumps, reference: float) -> Bumps:
-    """Joint maximum of likelihood and weak priors over all bumps, by L-BFGS with the exact gradient."""
-    from scipy.optimize import minimize  # here, since it takes its time to load
-
-    (k, d), share = bumps.centres.shape, surface.n / len(bumps.centres)
-    h, variance = surface.bandwidth, surface.noise_scale**2
-
-    def unpack(theta: Array) -> tuple[Array, Array, Array]:
-        table = theta.reshape(k, d + 2)
-        return table[:, :d] * reference, np.exp(table[:, d]) * reference, np.exp(table[:, d + 1]) * share
-
-    def loss(theta: Array) -> tuple[float, Array]:
-        checkpoint()
-        m, s, a = unpack(theta)
-        heights, slopes, bends = surface.heat(m, np.hypot(h, s))
-        square_spread = s * s
-        q = h**2 + square_spread[:, None] + square_spread
-        gap = m[:, None, :] - m
-        square = (gap * gap).sum(axis=-1)
-        gram = (h**2 / q) ** (d / 2) * np.exp(-0.5 * square / q)
-        by_mass = gram @ a
-        both = a[:, None] * a * gram / q
-        logs = theta.reshape(k, d + 2)[:, d:]
-        value = a @ (0.5 * by_mass - heights) / variance + 0.5 * ((logs / PRIORS) ** 2).sum()
-        slope = np.empty((k, d + 2))
-        # Smoothing obeys the heat equation: d/d(s^2) is half the Laplacian.
-        slope[:, :d] = ((both[:, :, None] * gap).sum(axis=1) + a[:, None] * slopes) * (-reference / variance)
-        slope[:, d] = ((both * (square / q - d)).sum(axis=1) - a * bends) * square_spread / variance
-        slope[:, d + 1] = (by_mass - heights) * a / variance
-        slope[:, d:] += logs / PRIORS**2
-        return float(value), slope.ravel()
-
-    logs = np.log(bumps.spreads / reference), np.log(bumps.records / share)
-    start = np.column_stack([bumps.centres / reference, *logs]).ravel()
-    low, high = surface.box[:, 0] / reference, surface.box[:, 1] / reference
-    bounds = [*zip(low, high, strict=True), (-3.0, 1.5), (-4.0, 2.0)] * k
+def _fit(surfaces: Sequence[ReleasedSurface], found: Sequence[Bumps], reference: float) -> list[Bumps]:
+    """Joint maximum of likelihood and weak priors over all bumps of each surface, by L-BFGS with the exact gradient."""
+    d = surfaces[0].dimension
+    shares = [surface.n / len(bumps.centres) for surface, bumps in zip(surfaces, found, strict=True)]
+    starts = [
+        np.column_stack([bumps.centres / reference, np.log(bumps.spreads / reference), np.log(bumps.records / share)])
+        for bumps, share in zip(found, shares, strict=True)
+    ]
+    edges = (surfaces[0].box.T / reference).tolist()
+    low, high = ([*edge, *logs] for edge, logs in zip(edges, ((-3.0, -4.0), (1.5, 2.0)), strict=True))
+    lows, highs = ([np.tile(edge, len(start)) for start in starts] for edge in (low, high))
+    loss = _Losses(surfaces, shares, [len(start) for start in starts], reference)
     with _threads().limit(limits=1):
-        result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=FIT_OPTIONS)
-    return Bumps(*unpack(result.x))
+        ends = minimised(loss, [start.ravel() for start in starts], lows, highs, *FIT_LIMITS)
+    fitted = []
+    for end, share in zip(ends, shares, strict=True):
+        table = end.reshape(-1, d + 2)
+        fitted.append(Bumps(table[:, :d] * reference, np.exp(table[:, d]) * reference, np.exp(table[:, d + 1]) * share))
+    return fitted
+
+
+class _Losses:
+    """Minus the log-likelihood of bumps and its slope, for many surfaces in one call (together.py).
+
+    A run's bumps are rows (centre, log spread, log records), all in units of the usual ones; ``pairs`` are the numbers
+    of the rows that belong to one run.
+    """
+
+    def __init__(
+        self, surfaces: Sequence[ReleasedSurface], shares: Sequence[float], counts: Sequence[int], reference: float
+    ) -> None:
+        self.h, self.d, self.reference = surfaces[0].bandwidth, surfaces[0].dimension, reference
+        self.surfaces, self.shares, self.counts = surfaces, shares, counts
+        self.together = Surfaces(surfaces) if self.d == 2 else None
+        self.who: list[int] = []
+
+    def _arrange(self, who: list[int]) -> None:
+        """Row numbers for the runs that are still on their way; they change only when one has ended."""
+        if who == self.who:
+            return
+        counts = [self.counts[number] for number in who]
+        self.who, self.ends = who, [0, *np.cumsum(counts).tolist()]
+        self.share = np.repeat([self.shares[number] for number in who], counts)
+        self.variance = np.repeat([self.surfaces[number].noise_scale ** 2 for number in who], counts)
+        rows = [np.arange(low, high) for low, high in pairwise(self.ends)]
+        self.one = np.concatenate([np.repeat(each, len(each)) for each in rows])
+        self.two = np.concatenate([np.tile(each, len(each)) for each in rows])
+        self.first = np.flatnonzero(np.diff(self.one, prepend=-1))
+
+    def _heat(self, m: Array, width: Array) -> tuple[Array, Array, Array]:
+        if self.together is not None:
+            return self.together.heat(m, width, self.who, self.ends)
+        parts = [slice(low, high) for low, high in pairwise(self.ends)]
+        heats = [self.surfaces[number].heat(m[own], width[own]) for number, own in zip(self.who, parts, strict=True)]
+        values, slopes, bends = (np.concatenate(part) for part in zip(*heats, strict=True))
+        return values, slopes, bends
+
+    def __call__(self, who: list[int], thetas: list[Array]) -> tuple[list[float], list[Array]]:
+        self._arrange(who)
+        h, d, one, two = self.h, self.d, self.one, self.two
+        table = np.concatenate(thetas).reshape(-1, d + 2)
+        m, logs = table[:, :d] * self.reference, table[:, d:]
+        s, a = np.exp(table[:, d]) * self.reference, np.exp(table[:, d + 1]) * self.share
+        heights, slopes, bends = self._heat(m, np.hypot(h, s))
+        square_spread = s * s
+        narrow = 1 / (h**2 + square_spread[one] + square_spread[two])
+        gaps = m.T.take(one, axis=1) - m.T.take(two, axis=1)
+        square = (gaps * gaps).sum(axis=0) * narrow
+        parts = np.empty((d + 2, len(one)))  # what each bump's partners add: mass, pulls along the columns, widening
+        pull = narrow * np.multiply((h**2 * narrow) ** (d / 2) * np.exp(-0.5 * square), a[two], out=parts[0])
+        np.multiply(gaps, pull, out=parts[1:-1])
+        np.multiply(square - d, pull, out=parts[-1])
+        sums = np.add.reduceat(parts, self.first, axis=1)
+        above, a_over, scaled = sums[0] - heights, a / self.variance, logs / PRIORS
+        losses = a_over * (above - 0.5 * sums[0]) + 0.5 * (scaled * scaled).sum(axis=1)
+        slope = np.empty(table.shape)
+        # Smoothing obeys the heat equation: d/d(s^2) is half the Laplacian.
+        slope[:, :d] = (sums[1:-1].T + slopes) * (a_over * -self.reference)[:, None]
+        slope[:, d] = (sums[-1] - bends) * (a_over * square_spread)
+        slope[:, d + 1] = above * a_over
+        slope[:, d:] += scaled / PRIORS
+        values = np.add.reduceat(losses, self.ends[:-1]).tolist()
+        return values, [slope[low:high].ravel() for low, high in pairwise(self.ends)]
 
 
 @cache

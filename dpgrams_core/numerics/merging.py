@@ -10,6 +10,7 @@ import numpy as np
 from dpgrams_core.model.progress import checkpoint
 
 Array = np.ndarray
+FEW = 64  # points whose distances are looked at one by one
 
 
 def limited_step(value: Array, gradient: Array, floor: Array | float, width: float | Array) -> Array:
@@ -50,6 +51,14 @@ def radius_groups(points: Array, radius: float) -> Array:
 
     Connected components, so the result does not depend on the order of the points.
     """
+    if len(points) <= FEW:
+        near = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=-1) <= radius**2
+        labels = np.arange(len(points))
+        while True:  # the smallest number among the neighbours, until nothing changes
+            smallest = np.where(near, labels, len(points)).min(axis=1, initial=len(points))
+            if np.array_equal(smallest, labels):
+                return np.unique(labels, return_inverse=True)[1]
+            labels = smallest
     from scipy.sparse.csgraph import connected_components  # here, since it takes its time to load
     from scipy.spatial import KDTree
 

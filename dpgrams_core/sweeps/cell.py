@@ -6,6 +6,7 @@ A run is known by its number, so a cell can be split into pieces, extended later
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 import zlib
@@ -17,17 +18,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpgrams_core.datasets.registry import DATASETS, DatasetInfo, load_dataset
-from dpgrams_core.methods.registry import METHODS, run
+from dpgrams_core.methods.registry import METHODS, run, run_together
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.guarantee import full_status
 from dpgrams_core.model.measures import score
 from dpgrams_core.model.progress import checkpoint
+from dpgrams_core.model.results import Dataset
 from dpgrams_core.model.run import Run, same_but_runs
 from dpgrams_core.numerics.statistics import standard_error
 
 QUANTILES = (0.10, 0.25, 0.50, 0.75, 0.90)
 # What comes again with the same settings and seeds. All else, such as memory or a file that is not there, may pass.
 LASTING = (SpecError, ArithmeticError)
+# More runs at a time gain little, and their records are held at once.
+RUNS_TOGETHER, RECORDS_TOGETHER = 16, 20_000
 
 
 class Outcome(NamedTuple):
@@ -174,21 +178,56 @@ def run_cell(cell: Run) -> CellResult:
     # A method without privacy has a budget only where that tells draws of its data apart.
     private = cell.method not in METHODS or METHODS[cell.method].private
     options = cell.settings if private else dict(cell.options)
-    outcomes = {}
+    outcomes: dict[int, Outcome] = {}
+    together = cell.method in METHODS and METHODS[cell.method].together is not None and cell.n <= RECORDS_TOGETHER
     data, drawn = None, None
+    held: dict[int, Dataset] = {}
     for number in cell.numbers:
         checkpoint()
         try:
             if data is None or data_seed(cell, number) != drawn:  # repeated runs on one draw share its sums
                 drawn = data_seed(cell, number)
                 data = load_dataset(cell.dataset, n=cell.n, seed=drawn, design=cell.design).for_many_runs()
+            held[number] = data
+        except Exception as error:
+            outcomes[number] = _failed(error)
+        if len(held) == (RUNS_TOGETHER if together else 1):
+            outcomes |= _outcomes(cell, held, options)
+            held = {}
+    outcomes |= _outcomes(cell, held, options)
+    outcomes = {number: outcomes[number] for number in cell.numbers}
+    return CellResult(cell=cell, outcomes=outcomes)
+
+
+def _outcomes(cell: Run, held: dict[int, Dataset], options: dict[str, Any]) -> dict[int, Outcome]:
+    """What runs of a cell give, each on its own data; where one of several fails, they are run one by one."""
+    if len(held) > 1:
+        try:
+            started = time.perf_counter()
+            seeds = [noise_seed(cell, number) for number in held]
+            releases = run_together(cell.method, list(held.values()), seeds, **options)
+            taken = (time.perf_counter() - started) / len(held)
+            return {
+                number: Outcome(taken, release.guarantee.status, score(release, held[number]))
+                for number, release in zip(held, releases, strict=True)
+            }
+        except Exception:
+            logging.getLogger(__name__).info("Runs that failed together are run one by one.", exc_info=True)
+    outcomes = {}
+    for number, data in held.items():
+        checkpoint()
+        try:
             started = time.perf_counter()
             release = run(cell.method, data, seed=noise_seed(cell, number), **options)
             taken = time.perf_counter() - started
             outcomes[number] = Outcome(taken, release.guarantee.status, score(release, data))
         except Exception as error:
-            outcomes[number] = failed_run(failure_text(error), passing=not isinstance(error, LASTING))
-    return CellResult(cell=cell, outcomes=outcomes)
+            outcomes[number] = _failed(error)
+    return outcomes
+
+
+def _failed(error: Exception) -> Outcome:
+    return failed_run(failure_text(error), passing=not isinstance(error, LASTING))
 
 
 def claimed_status(cell: Run, status: str) -> str:

@@ -25,6 +25,7 @@ Replacing a record by such a one, or the other way, changes f by k(., X_i), of n
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +42,7 @@ from dpgrams_core.numerics.bandwidths import (
     reference_spread,
     release_bandwidth,
 )
-from dpgrams_core.numerics.bumps import SEARCH_SPREADS, Bumps, find_bumps, find_sketch_bumps
+from dpgrams_core.numerics.bumps import SEARCH_SPREADS, Bumps, find_bumps, find_bumps_together, find_sketch_bumps
 from dpgrams_core.numerics.cell_sums import ROWS as GRID_CHUNK
 from dpgrams_core.numerics.merging import climb, radius_groups
 from dpgrams_core.numerics.scaling import BareSurface
@@ -56,6 +57,7 @@ from dpgrams_core.numerics.sketch import (
     sketch_sensitivity,
 )
 from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients, surface_sensitivity
+from dpgrams_core.numerics.together import Surfaces
 from dpgrams_core.privacy.accounting import price
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.events import GaussianRelease
@@ -65,6 +67,7 @@ Array = np.ndarray
 SENSITIVITY = math.sqrt(2)  # of real numbers; ``release_event`` adds the slack for rounding
 GRID_DIMENSIONS = 3
 PATH_STEPS, PATH_STARTS, PATH_STARTS_A_SIDE = 12, 36, 6
+PEAK_STEPS = 40  # from a bump to the peak that it stands on
 SIZED_AT = 200  # records
 ON_A_GRID = (
     "Proven: replacing one record changes the whole released surface by at most √2 in the norm of its noise, "
@@ -121,7 +124,13 @@ def distinct_modes(surface: BareSurface, bumps: Bumps) -> tuple[Array, Array]:
         return bumps.centres, bumps.significance
     h, sketched = surface.bandwidth, isinstance(surface, ReleasedSketch)
     floor = surface.noise_at(bumps.centres, h) if sketched else surface.noise_scale
-    peaks = climb(surface, bumps.centres, 40, h, floor)[-1]
+    return parted_modes(bumps, climb(surface, bumps.centres, PEAK_STEPS, h, floor)[-1], h, sketched)
+
+
+def parted_modes(bumps: Bumps, peaks: Array, h: float, sketched: bool) -> tuple[Array, Array]:
+    """``distinct_modes``, given where the climb from each bump ends."""
+    if len(bumps.centres) == 0:
+        return bumps.centres, bumps.significance
     groups = radius_groups(peaks, h)
     members = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)]
     best = np.array([some[np.argmax(bumps.significance[some])] for some in members])
@@ -227,15 +236,62 @@ def functional(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
     return sized(read_modes(release_surface(data, spec, noise), data.box), data.points)
 
 
+def functional_together(data: Sequence[Dataset], spec: FunctionalSpec, noises: Sequence[Noise]) -> list[Release]:
+    """``functional`` of each of some data sets with its own noise: the same releases, whose modes are read together."""
+    bare = [release_surface(one, spec, noise) for one, noise in zip(data, noises, strict=True)]
+    return [sized(release, one.points) for release, one in zip(read_together(bare), data, strict=True)]
+
+
 def read_modes(bare: Release, box: Array) -> Release:
     """A bare release with the modes that are read off it."""
     return replace(bare, **modes_of(bare, bare.spec.n_modes))
 
 
+def read_together(bare: Sequence[Release]) -> list[Release]:
+    """``read_modes`` of each, those on a grid in the plane of one box and bandwidth together."""
+    read: dict[int, Release] = {}
+    groups: dict[Any, list[int]] = {}
+    for number, release in enumerate(bare):
+        surface = release.bare_surface
+        assert surface is not None
+        key = (surface.kind, surface.box.tobytes(), surface.bandwidth, release.spec.n_modes)
+        groups.setdefault(key, []).append(number)
+    for numbers in groups.values():
+        surfaces = [bare[number].bare_surface for number in numbers]
+        found = surface_modes(surfaces, bare[numbers[0]].spec.n_modes)
+        read |= {number: replace(bare[number], **fields) for number, fields in zip(numbers, found, strict=True)}
+    return [read[number] for number in range(len(bare))]
+
+
 def modes_of(bare: Release, n_modes: int | None) -> dict[str, Any]:
     """Modes, their significance and the paths to them, as fields of a release."""
-    surface = bare.bare_surface
-    assert surface is not None
+    assert bare.bare_surface is not None
+    return surface_modes([bare.bare_surface], n_modes)[0]
+
+
+def surface_modes(surfaces: Sequence[Any], n_modes: int | None) -> list[dict[str, Any]]:
+    """``modes_of`` some surfaces or sketches of one box and bandwidth."""
+    if isinstance(surfaces[0], ReleasedSurface) and surfaces[0].dimension == 2:
+        return _plane_modes(surfaces, n_modes)
+    return [_modes(surface, n_modes) for surface in surfaces]
+
+
+def _plane_modes(surfaces: Sequence[ReleasedSurface], n_modes: int | None) -> list[dict[str, Any]]:
+    """In the plane, where the climbs from the bumps and those that are drawn are one for all surfaces."""
+    box, h = surfaces[0].box, surfaces[0].bandwidth
+    bumps = find_bumps_together(surfaces, n_modes, reference_spread(box))
+    together, floors, starts = Surfaces(surfaces), [surface.noise_scale for surface in surfaces], public_starts(box)
+    if n_modes is not None:
+        paths = together.climbs([starts] * len(surfaces), PATH_STEPS, h, floors)
+        return [_fields(one.centres, one.significance, path) for one, path in zip(bumps, paths, strict=True)]
+    drawn = len(starts)
+    both = together.climbs([np.concatenate([starts, one.centres]) for one in bumps], PATH_STEPS, h, floors)
+    peaks = together.ends([path[-1, drawn:] for path in both], PEAK_STEPS - PATH_STEPS, h, floors)
+    modes = [parted_modes(one, peak, h, False) for one, peak in zip(bumps, peaks, strict=True)]
+    return [_fields(*found, path[:, :drawn]) for found, path in zip(modes, both, strict=True)]
+
+
+def _modes(surface: BareSurface, n_modes: int | None) -> dict[str, Any]:
     reference, width = reference_spread(surface.box), surface.bandwidth
     if isinstance(surface, ReleasedSketch):
         bumps, starts = find_sketch_bumps(surface, n_modes, reference), public_points(surface.box, PATH_STARTS)
@@ -245,5 +301,8 @@ def modes_of(bare: Release, n_modes: int | None) -> dict[str, Any]:
         bumps, starts = find_bumps(surface, n_modes, reference), public_starts(surface.box)
         floor = surface.noise_scale
     modes, significance = distinct_modes(surface, bumps) if n_modes is None else (bumps.centres, bumps.significance)
-    trajectories = climb(surface, starts, PATH_STEPS, width, floor)
+    return _fields(modes, significance, climb(surface, starts, PATH_STEPS, width, floor))
+
+
+def _fields(modes: Array, significance: Array, trajectories: Array) -> dict[str, Any]:
     return {"modes": modes, "significance": significance, "trajectories": trajectories}
