@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import runpy
 import subprocess
@@ -75,6 +76,9 @@ REMEMBERED = {
 RANDOM_SOURCES = ("numpy.random", "random", "secrets", "os.urandom", "uuid", "opendp", "diffprivlib")
 
 
+parsed = functools.cache(ast.parse)  # many tests look at the same files
+
+
 def module_name(path):
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -87,7 +91,7 @@ def is_part_of(name, *modules):
 def imports_of(source, module="", package=False, walk=ast.walk):
     """Every dotted name that a source imports, ``from a import b`` as ``a.b`` since b may be a module."""
     found = set()
-    for node in walk(ast.parse(source)):
+    for node in walk(parsed(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -104,7 +108,7 @@ def imports_of(source, module="", package=False, walk=ast.walk):
 
 def randomness_of(source):
     """Every dotted name of a source of randomness that is used, through whatever alias."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -327,7 +331,7 @@ def test_a_corridor_has_few_doors(place, most):
 
 def caches_of(source):
     """What a source remembers for everyone: functions by their names, any other use of a cache by its line."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     brought = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {a.asname or a.name for node in brought for a in node.names if a.name.split(".")[-1] in CACHES}
     found, seen = set(), set()

@@ -129,7 +129,7 @@ TIGHT_CASES = (
 )
 
 
-@pytest.mark.parametrize("calibration", ["experiments", "tight"])
+@pytest.mark.parametrize("calibration", ["experiments", pytest.param("tight", marks=pytest.mark.slow)])
 def test_prices_order_runs_as_the_kernel_values_that_they_take(monkeypatch, calibration):
     """Counted, not timed: how often a record is weighed at a place."""
     counted = [0]

@@ -81,7 +81,7 @@ def test_without_signal_the_prior_stands(rng):
     assert 0.5 * np.abs(shares - prior).sum() < 0.05
 
 
-@pytest.mark.parametrize("columns", [2, 5])
+@pytest.mark.parametrize("columns", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_the_places_shown_are_near_the_records(rng, columns):
     centres = np.hstack([CENTRES, np.zeros((3, columns - 2))])
     points = np.concatenate([rng.normal(centre, 0.5, (2_000, columns)) for centre in centres])

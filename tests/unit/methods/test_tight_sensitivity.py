@@ -68,7 +68,7 @@ def test_random_and_adversarial_neighbours(d, h, rng, record_property):
     assert 0.9 * SENSITIVITY < largest <= SENSITIVITY * (1 + ROUNDING)
 
 
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_neighbours_found_by_local_ascent(d, rng):
     h, points = 1.0, rng.normal(0, 1, (30, d))
     best = 0.0

@@ -111,6 +111,7 @@ def test_all_other_chunks_hold_the_same_doubles(rng, monkeypatch):
     assert [np.array_equal(one, two) for one, two in zip(*seen, strict=True)] == [True, False, True, True, True]
 
 
+@pytest.mark.slow
 def test_too_many_cells_are_none(rng):
     box = np.array([[0.0, 200.0]] * 2)
     bases = box_bases(box, 1.0)

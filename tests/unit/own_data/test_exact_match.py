@@ -95,6 +95,7 @@ READERS = {
 }
 
 
+@pytest.mark.slow
 def test_the_names_of_all_columns_count_and_those_of_text_and_empty_ones_too(frame):
     with_others = frame.assign(word="x", nothing=np.nan)
     files = [frame, with_others, *(with_others.rename(columns={old: "other"}) for old in ("word", "nothing"))]

@@ -134,7 +134,7 @@ def test_a_longer_word_in_one_row_moves_no_other_row_to_another_chunk(rng, tmp_p
     assert [np.array_equal(*pair) for pair in zip(chunks, moved, strict=True)] == [False] + [True] * 9
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+@pytest.mark.parametrize("ending", [".csv", pytest.param(".parquet", marks=pytest.mark.slow)])
 def test_the_same_rows_in_a_file_or_in_files_of_any_order_have_one_budget(ending, rng, tmp_path):
     frame = people(rng, 70)
     frame.loc[3, "age"] = np.nan
@@ -301,7 +301,7 @@ def refused_in_words(capsys):
     return check
 
 
-@pytest.mark.parametrize("checksums", [True, False])
+@pytest.mark.parametrize("checksums", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_file_that_is_damaged_inside_is_noticed_in_the_pass_and_charges_nothing(
     checksums, rng, tmp_path, release_words, refused_in_words, nothing_released
 ):

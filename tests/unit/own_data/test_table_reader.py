@@ -259,6 +259,7 @@ def test_blank_lines_between_several_columns_are_counted(line_end, piece, monkey
     assert one.notes == ("The columns are separated by semicolons.", "1 blank line was skipped.")
 
 
+@pytest.mark.slow
 def test_a_million_rows_are_read(rng):
     numbers = rng.integers(0, 1000, 1_000_000)
     table = read_table(b"a,b\n" + b"".join(b"%d,%d\n" % (k, k + 1) for k in numbers.tolist()), "a.csv")

@@ -173,6 +173,7 @@ def test_a_run_of_every_column_of_every_table_gives_the_same_again(name, seed, t
     assert checked == {(table.dataset, column) for table in tables for column in columns if table.dataset != "rnaseq"}
 
 
+@pytest.mark.slow
 def test_one_of_the_slow_columns_gives_the_same_again(seed, today):
     rng = np.random.default_rng([seed, today.toordinal()])
     slow = {place: (result, number) for place, result, number in sampled("clustering", rng) if place in SLOW}
