@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -99,12 +99,12 @@ def in_a_text(entry: pictures.Entry) -> str:
     return known.get(entry.release.method, entry.title)
 
 
-def panel(key: Hashable, data: Dataset, entry: pictures.Entry, place: str) -> Chart:
+def panel(run: Run, data: Dataset, entry: pictures.Entry, place: str) -> Chart:
     """One method under its name: its ARI, the status of its guarantee, and the picture; returns the picture."""
     with st.container(gap="xxsmall"):  # one under the other: a status with its condition fills the width of a panel
         st.markdown(f"ARI **{entry.scores['ari']:.2f}**", width="content")
         layout.badge(entry.release.guarantee)
-    picture = cache.picture((key, entry.release.method), pictures.panel_chart, data, entry)
+    picture = cache.picture(run, pictures.panel_chart, data, entry)
     charts.plot(picture.figure, f"panel_{place}_chart", picture.sentence)
     st.caption(picture.sentence)
     if entry.release.method == "mean_shift_c":
@@ -238,7 +238,7 @@ panels: dict[str, tuple[str, Chart]] = {}
 for place, entry in {"private": private, **others}.items():
     with places[place]:
         st.markdown(f"**{entry.title}**")
-        panels[place] = (entry.title, panel((run, count), data, entry, place))
+        panels[place] = (entry.title, panel(beside(run, count, entry.release.method), data, entry, place))
 with right, st.expander("And the guarantee of DP-k-means?", key="dp_kmeans_guarantee"):
     guarantee = others["dp_kmeans"].release.guarantee
     layout.badge(guarantee)
@@ -252,7 +252,8 @@ with places["mean_shift_c"]:
     climbed = mean_shift(run, count)
     if climbed is not None:
         shown.append(climbed)
-        panels["mean_shift_c"] = (climbed.title, panel((run, count), data, climbed, "mean_shift_c"))
+        alone = beside(run, count, "mean_shift_c")  # without ε: its picture is the same at all of them
+        panels["mean_shift_c"] = (climbed.title, panel(alone, data, climbed, "mean_shift_c"))
         with first:
             text = answer(run, shown)
 with scores_place:

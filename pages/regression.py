@@ -186,7 +186,7 @@ with right:
     slices, place = cache.slices(run), st.session_state["reg_x"]
     charts.chart(cache.picture((run, place), pictures.slice_chart, data, release, slices, place), "slice")
     st.select_slider("x", PLACES, key="reg_x", help="The predictor to look at (x).", persist_state="session")
-charts.follow_pointer("branches_chart", "slice_chart", pictures.slice_frames(data, release, slices), place)
+charts.follow_pointer(cache.slices_as_sent(run, "branches_chart", "slice_chart", place))
 private = [run, *([other] if beside else [])]
 with files_place:
     exports.simulation_files(

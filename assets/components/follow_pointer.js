@@ -1,18 +1,18 @@
 // A chart that follows the pointer over another one: in the browser, so it answers at once.  Streamlit tells the server
 // nothing of a hovering pointer, and a rerun would wait for a curve that is being drawn.  So what the second chart would
 // show at every place x is sent along, and the browser shows the one under the pointer.
-export default function ({ data }) {
+export default async function ({ data: squeezed }) {
+  const data = await unsqueezed(squeezed);
   const chartOf = (key) => document.querySelector(`.st-key-${key} .js-plotly-plot`);
-  const { frames } = data;
-  const places = frames.names.map(Number);
+  const places = data.names.map(Number);
   let shown = data.rest;
   const show = (name) => {
     const target = chartOf(data.target);
     if (name === shown || !target || !window.Plotly) return;
     shown = name;
-    const i = frames.names.indexOf(name);
-    const y = frames.still.map((still, trace) => still ?? frames.y[i][trace]);
-    window.Plotly.update(target, { x: frames.x[i], y }, { annotations: [frames.labels[i]] });
+    const i = data.names.indexOf(name);
+    const y = data.still.map((still, trace) => still ?? data.y[i][trace]);
+    window.Plotly.update(target, { x: data.x[i], y }, { annotations: [data.labels[i]] });
   };
   const follow = (event) => {
     const source = event.target.closest ? event.target.closest(".js-plotly-plot") : null;
@@ -22,8 +22,20 @@ export default function ({ data }) {
     const [low, high] = source.layout.xaxis.range;
     const x = low + ((event.clientX - left) / width) * (high - low);
     const nearest = places.reduce((best, place, i) => (Math.abs(place - x) < Math.abs(places[best] - x) ? i : best), 0);
-    show(frames.names[nearest]);
+    show(data.names[nearest]);
   };
   document.addEventListener("mousemove", follow);
   return () => document.removeEventListener("mousemove", follow);
+}
+
+// See `squeezed` in dpgrams_core/figures/regression.py: zlib, and of the densities the changes of their changes.
+async function unsqueezed(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const data = JSON.parse(await new Response(stream).text());
+  const summed = (bends) => {
+    let [last, step] = [0, 0];
+    return bends.map((bend) => (bend === null ? null : (last += step += bend) / 1e4));
+  };
+  data.x = data.x.map((frame) => frame.map(summed));
+  return data;
 }

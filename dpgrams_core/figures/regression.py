@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -312,6 +314,33 @@ def slice_frames(data: Dataset, release: Release, slices: Slices) -> dict[str, A
         "x": [[_plain_values(shape["x"]) for shape in frame] for frame in frames],
         "y": [[None if shape["mode"] == "lines" else _plain_values(shape["y"]) for shape in frame] for frame in frames],
     }
+
+
+def squeezed(frames: dict[str, Any], **more: Any) -> bytes:
+    """``slice_frames``, and what else stands beside them, as a tenth of the bytes; follow_pointer.js reads them.
+
+    Of the densities the changes of their changes are kept, in ten-thousandths: small whole numbers, since a density is
+    smooth.  The rest is zlib's.
+    """
+    bends = [[_bends(values) for values in frame] for frame in frames["x"]]
+    return zlib.compress(json.dumps({**frames, **more, "x": bends}, separators=(",", ":"), allow_nan=False).encode())
+
+
+def _bends(values: list[float | None]) -> list[int | None]:
+    """The changes of the changes in ten-thousandths.
+
+    >>> _bends([0.1, 0.2, None, 0.4])
+    [1000, 0, None, 1000]
+    """
+    found: list[int | None] = []
+    last = step = 0
+    for value in values:
+        if value is None:
+            found.append(None)
+            continue
+        step, before, last = round(1e4 * value) - last, step, round(1e4 * value)
+        found.append(step - before)
+    return found
 
 
 def _private_modes(release: Release, slices: Slices, number: int) -> tuple[Array, Array | None]:

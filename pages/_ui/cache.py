@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 
 from dpgrams_core import Dataset, Release, load_dataset, run, score
-from dpgrams_core.figures.regression import Slices, conditional_slices
+from dpgrams_core.figures.regression import Slices, conditional_slices, slice_frames, squeezed
 from dpgrams_core.figures.sent import sent
 from dpgrams_core.figures.style import Chart
 from dpgrams_core.figures.traces import DensityGrid, density_grid
@@ -77,6 +77,14 @@ def slices(wanted: Run) -> Slices:
 def lesson_value(quantity: str, asked: State, runs: int) -> float:
     """What the engine computes for a state of a lesson."""
     return quantity_of(quantity, asked.run)(asked, runs)
+
+
+@st.cache_resource(max_entries=100, show_spinner=False)
+@visitors.ends_with_the_script()
+def slices_as_sent(wanted: Run, source: str, target: str, rest: str) -> bytes:
+    """The slices at every place, for the chart ``target`` that follows the pointer over ``source``."""
+    frames = slice_frames(records(wanted), release(wanted), slices(wanted))
+    return squeezed(frames, source=source, target=target, rest=rest)
 
 
 def records(wanted: Run) -> Dataset:

@@ -182,6 +182,6 @@ _watcher, _follower = (
 )
 
 
-def follow_pointer(source: str, target: str, frames: dict[str, Any], rest: str) -> None:
-    """While the pointer is over chart ``source`` show in ``target`` the frame at its x, else the one at ``rest``."""
-    _follower(data={"source": source, "target": target, "frames": frames, "rest": rest}, key="follow_pointer", height=1)
+def follow_pointer(squeezed: bytes) -> None:
+    """While the pointer is over one chart, show in another the frame at its x (cache.py, ``slices_as_sent``)."""
+    _follower(data=squeezed, key="follow_pointer", height=1)

@@ -9,13 +9,14 @@ from typing import Any
 import streamlit as st
 
 from dpgrams_core import Dataset, Release
-from dpgrams_core.figures.frames import Frame, coarse_first, epsilon_stops, frame, frame_of, message
+from dpgrams_core.figures.frames import Frame, coarse_first, epsilon_stops, frame, frame_of, message, pack
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds
 from pages._ui import charts, jobs
 from pages._ui.controls import title_of
 
+MOST_KEPT = 64  # messages as they are sent, of at most 400 kB each
 DRAWS = 12  # of the noise, when they are asked for
 ASKED = "_draws_asked"  # the run that this visitor wants to see with other noise
 
@@ -60,21 +61,24 @@ def show(
     state = {"name": key, "epsilon": run.epsilon, "stops": stops, "run": _mark(run), "frames": _mark(base)}
     # The picture is the same for all settings, so that it is sent once; letters tell it what to show.
     _handle(data={"name": key}, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
-    here, scene = frame_of(data, release, run, title), scene | {"run": _mark(base)}
+    scene = scene | {"run": _mark(base)}
 
     def at(epsilon: float) -> Frame:
         return frame(data, replace(run, epsilon=epsilon), title)
 
     with st.container(key=f"{key}_letters", gap=None):
         _letter(data=state, key=f"{key}_state", height=1)
+        work = jobs.one_by_one(("frames", base), coarse_first(stops, run.epsilon), at)
+        # That of the release that is there needs no other run.
+        here = work.found().get(run.epsilon) or frame_of(data, release, run, title)
         if charts.may_run(key, base, len(stops) * cell_seconds(run), smaller):
-            _filling(jobs.one_by_one(("frames", base), coarse_first(stops, run.epsilon), at), [here], scene, key)
+            _filling(work, [here], scene, key, base)
         else:
-            _send([here], scene, key)
+            _send([here], scene, key, base)
         if st.session_state.get(ASKED) == run:
             seeds = range(run.seed + 1, run.seed + 1 + DRAWS)
             work = jobs.one_by_one(("draws", run), seeds, lambda seed: frame(data, replace(run, seed=seed), title))
-            _filling(work, [], scene | {"run": _mark(run), "expected": DRAWS}, f"{key}_draws")
+            _filling(work, [], scene | {"run": _mark(run), "expected": DRAWS}, f"{key}_draws", run)
 
 
 def _mark(run: Run) -> str:
@@ -82,10 +86,10 @@ def _mark(run: Run) -> str:
     return f"{zlib.crc32(repr(run).encode()):08x}"
 
 
-def _filling(work: jobs.Work, first: list[Frame], scene: dict[str, Any], key: str) -> None:
+def _filling(work: jobs.Work, first: list[Frame], scene: dict[str, Any], key: str, run: Run) -> None:
     def draw(found: dict[Any, Frame], _job: jobs.Job | None) -> None:
         known = {one.epsilon for one in first}
-        _send([*first, *(one for one in found.values() if one.epsilon not in known)], scene, key)
+        _send([*first, *(one for one in found.values() if one.epsilon not in known)], scene, key, run)
         if work.error:
             st.caption(f"Not all results could be made. {work.error}")
 
@@ -93,5 +97,19 @@ def _filling(work: jobs.Work, first: list[Frame], scene: dict[str, Any], key: st
     jobs.live(replace(work, begun=lambda _found: True), draw)
 
 
-def _send(frames: list[Frame], scene: dict[str, Any], key: str) -> None:
-    _letter(data=message(key, scene, frames), key=f"{key}_frames", height=1)
+def _send(frames: list[Frame], scene: dict[str, Any], key: str, run: Run) -> None:
+    known = tuple((one.epsilon, one.seed) for one in frames)
+    _letter(data=_as_sent(key, run, zlib.crc32(pack(scene)), known, scene, frames), key=f"{key}_frames", height=1)
+
+
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
+def _as_sent(
+    key: str,
+    run: Run,  # noqa: ARG001  with the next two all that scene and frames depend on
+    look: int,  # noqa: ARG001
+    known: tuple[tuple[float, int], ...],  # noqa: ARG001
+    _scene: dict[str, Any],
+    _frames: list[Frame],
+) -> bytes:
+    """The message of some frames, made once for all visitors: public settings and simulated records only."""
+    return message(key, _scene, _frames)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from dpgrams_core.figures.regression import (
     share_near,
     slice_chart,
     slice_frames,
+    squeezed,
     true_branches,
 )
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH
@@ -202,6 +204,30 @@ def test_the_frames_show_at_every_place_what_the_chart_would(scene, name):
             y = frames["still"][i] if frames["still"][i] is not None else frames["y"][number][i]
             np.testing.assert_allclose(frames["x"][number][i], item.x, atol=1e-4)
             np.testing.assert_allclose(y, item.y, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["functional_regression", "dp_pms"])
+def test_squeezed_frames_are_the_same_frames(scene, name):
+    release = scene[name]
+    frames = slice_frames(scene["data"], release, conditional_slices(scene["data"], release))
+    small = squeezed(frames, rest="0.46")
+    assert len(small) < len(json.dumps(frames)) / 5
+    read = json.loads(zlib.decompress(small))
+    summed = [  # as follow_pointer.js does
+        [[None if one is None else next(sums) for one in bends] for bends, sums in ((b, _sums(b)) for b in frame)]
+        for frame in read["x"]
+    ]
+    assert summed == frames["x"]
+    assert {**read, "x": frames["x"]} == {**frames, "rest": "0.46"}
+
+
+def _sums(bends):
+    last = step = 0
+    for bend in bends:
+        if bend is not None:
+            step += bend
+            last += step
+            yield last / 1e4
 
 
 def test_a_slice_without_a_surface_shows_the_private_modes_on_the_axis(scene):
