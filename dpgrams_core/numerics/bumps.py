@@ -394,7 +394,8 @@ class _Losses:
             return
         counts = [self.counts[number] for number in who]
         self.who, self.ends = who, [0, *np.cumsum(counts).tolist()]
-        self.share = np.repeat([self.shares[number] for number in who], counts)
+        share = np.repeat([self.shares[number] for number in who], counts)
+        self.scales = np.stack([np.full(len(share), self.reference), share])
         self.variance = np.repeat([self.surfaces[number].noise_scale ** 2 for number in who], counts)
         rows = [np.arange(low, high) for low, high in pairwise(self.ends)]
         self.one = np.concatenate([np.repeat(each, len(each)) for each in rows])
@@ -413,28 +414,31 @@ class _Losses:
         self._arrange(who)
         h, d, one, two = self.h, self.d, self.one, self.two
         table = np.concatenate(thetas).reshape(-1, d + 2)
-        m, logs = table[:, :d] * self.reference, table[:, d:]
-        s, a = np.exp(table[:, d]) * self.reference, np.exp(table[:, d + 1]) * self.share
-        heights, slopes, bends = self._heat(m, np.hypot(h, s))
+        columns = np.ascontiguousarray(table.T)
+        centres, logs = columns[:d] * self.reference, columns[d:]
+        s, a = np.exp(logs) * self.scales
         square_spread = s * s
-        narrow = 1 / (h**2 + square_spread[one] + square_spread[two])
-        gaps = m.T.take(one, axis=1) - m.T.take(two, axis=1)
-        square = (gaps * gaps).sum(axis=0) * narrow
+        wide = square_spread + h**2
+        heights, slopes, bends = self._heat(centres.T, np.sqrt(wide))
+        narrow = 1 / (wide.take(one) + square_spread.take(two))
+        gaps = centres.take(one, axis=1) - centres.take(two, axis=1)
+        square = np.add.reduce(gaps * gaps, axis=0) * narrow
         parts = np.empty((d + 2, len(one)))  # what each bump's partners add: mass, pulls along the columns, widening
-        pull = narrow * np.multiply((h**2 * narrow) ** (d / 2) * np.exp(-0.5 * square), a[two], out=parts[0])
+        shared = h**2 * narrow if d == 2 else (h**2 * narrow) ** (d / 2)
+        pull = narrow * np.multiply(shared * np.exp(-0.5 * square), a.take(two), out=parts[0])
         np.multiply(gaps, pull, out=parts[1:-1])
         np.multiply(square - d, pull, out=parts[-1])
         sums = np.add.reduceat(parts, self.first, axis=1)
-        above, a_over, scaled = sums[0] - heights, a / self.variance, logs / PRIORS
-        losses = a_over * (above - 0.5 * sums[0]) + 0.5 * (scaled * scaled).sum(axis=1)
-        slope = np.empty(table.shape)
+        above, a_over, scaled = sums[0] - heights, a / self.variance, logs / PRIORS[:, None]
+        losses = a_over * (above - 0.5 * sums[0]) + 0.5 * (scaled[0] * scaled[0] + scaled[1] * scaled[1])
+        slope = np.empty(columns.shape)
         # Smoothing obeys the heat equation: d/d(s^2) is half the Laplacian.
-        slope[:, :d] = (sums[1:-1].T + slopes) * (a_over * -self.reference)[:, None]
-        slope[:, d] = (sums[-1] - bends) * (a_over * square_spread)
-        slope[:, d + 1] = above * a_over
-        slope[:, d:] += scaled / PRIORS
+        np.multiply(sums[1:-1] + slopes.T, a_over * -self.reference, out=slope[:d])
+        np.multiply(sums[-1] - bends, a_over * square_spread, out=slope[d])
+        np.multiply(above, a_over, out=slope[d + 1])
+        slope[d:] += scaled / PRIORS[:, None]
         values = np.add.reduceat(losses, self.ends[:-1]).tolist()
-        return values, [slope[low:high].ravel() for low, high in pairwise(self.ends)]
+        return values, [slope[:, low:high].T.ravel() for low, high in pairwise(self.ends)]
 
 
 @cache

@@ -34,7 +34,7 @@ class Surfaces:
         if any(not np.array_equal(one.box, first.box) or one.bandwidth != first.bandwidth for one in surfaces):
             raise ValueError("surfaces that are read together have one box and one bandwidth")
         self.bandwidth, self._bases = first.bandwidth, first.bases
-        self._tables = [one.coefficients for one in surfaces]
+        self._tables = [one.coefficients @ self._bases[1].whitening for one in surfaces]
         self._axis = np.repeat([0, 1], [len(basis.nodes) for basis in self._bases])
         self._nodes = np.concatenate([basis.nodes for basis in self._bases])[:, None]
 
@@ -73,15 +73,23 @@ class Surfaces:
             square -= 1
             square *= narrow * narrow
             np.multiply(bell, square, out=kernels[:, 2])
-        one, two = (basis.whitening for basis in self._bases)
+        one = self._bases[0].whitening
         left, right = kernels[: one.shape[1]], kernels[one.shape[1] :]
-        first, half = np.zeros((2, len(one), orders, len(x)))
-        for number, (low, high) in zip(who, pairwise(ends), strict=True):
-            shape = (len(one), orders, high - low)
-            first[:, :, low:high] = (one @ left[:, :, low:high].reshape(len(left), -1)).reshape(shape)
-            inner = two @ right[:, :, low:high].reshape(len(right), -1)
-            half[:, :, low:high] = (self._tables[number] @ inner).reshape(shape)
-        return (first[:, :1] * half).sum(axis=0), (first[:, 1:] * half[:, :1]).sum(axis=0)
+        shape = (len(one), orders)
+        if len(who) == 1 and ends[1] == len(x):
+            first = (one @ left.reshape(len(left), -1)).reshape(*shape, -1)
+            half = (self._tables[who[0]] @ right.reshape(len(right), -1)).reshape(*shape, -1)
+        else:
+            first, half = np.zeros((2, *shape, len(x)))
+            for number, (low, high) in zip(who, pairwise(ends), strict=True):
+                first[..., low:high] = (one @ left[..., low:high].reshape(len(left), -1)).reshape(*shape, high - low)
+                own = self._tables[number] @ right[..., low:high].reshape(len(right), -1)
+                half[..., low:high] = own.reshape(*shape, high - low)
+        products = np.empty((len(one), 2 * orders - 1, len(x)))
+        np.multiply(first[:, :1], half, out=products[:, :orders])
+        np.multiply(first[:, 1:], half[:, :1], out=products[:, orders:])
+        sums = np.add.reduce(products, axis=0)
+        return sums[:orders], sums[orders:]
 
     def climbs(self, starts: Sequence[Array], steps: int, width: float, floors: Sequence[float]) -> list[Array]:
         """For each surface its paths (steps + 1, k, 2) of mean shift from its own starts (``merging.climb``).
@@ -106,23 +114,21 @@ class Surfaces:
         """Where such climbs end (k, 2); a surface whose places all move less than ``STILL`` bandwidths has ended."""
         at = list(starts)
         for group in _groups([len(some) for some in starts]):
-            left = [number for number in group if len(starts[number])]
+            left, rest = [], [number for number in group if len(starts[number])]
             for _ in range(steps):
                 checkpoint()
+                if rest != left:
+                    left, ends = rest, [0, *np.cumsum([len(at[number]) for number in rest]).tolist()]
+                    x = np.concatenate([at[number] for number in left]) if left else np.empty((0, 2))
+                    floor = np.repeat([floors[number] for number in left], np.diff(ends))
                 if not left:
                     break
-                ends = [0, *np.cumsum([len(at[number]) for number in left]).tolist()]
-                x, floor = (
-                    np.concatenate([at[number] for number in left]),
-                    np.repeat([floors[i] for i in left], np.diff(ends)),
-                )
                 step = limited_step(*self.slope(x, width, left, ends), floor, width)
                 moving, x = np.abs(step).max(axis=1) > STILL * width, x + step
-                for number, (low, high) in zip(left, pairwise(ends), strict=True):
+                rows = list(zip(left, pairwise(ends), strict=True))
+                for number, (low, high) in rows:
                     at[number] = x[low:high]
-                left = [
-                    number for number, (low, high) in zip(left, pairwise(ends), strict=True) if moving[low:high].any()
-                ]
+                rest = [number for number, (low, high) in rows if moving[low:high].any()]
         return at
 
 
