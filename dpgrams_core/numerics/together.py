@@ -114,7 +114,8 @@ class Surfaces:
         """Where such climbs end (k, 2); a surface whose places all move less than ``STILL`` bandwidths has ended."""
         at = list(starts)
         for group in _groups([len(some) for some in starts]):
-            left, rest = [], [number for number in group if len(starts[number])]
+            left: list[int] = []
+            rest = [number for number in group if len(starts[number])]
             for _ in range(steps):
                 checkpoint()
                 if rest != left:
