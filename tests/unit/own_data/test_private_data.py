@@ -114,9 +114,11 @@ def arguments(function, data):
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         if A_DATASET.search(str(parameter.annotation)):
-            given[name] = (data, data) if "tuple[" in str(parameter.annotation) else data
+            several = re.search(r"\b(tuple|Sequence)\[", str(parameter.annotation))
+            given[name] = (data, data) if several else data
         elif parameter.default is parameter.empty:
-            given[name] = {"noise": SimulationNoise(0), "method": "functional"}.get(name)
+            noise = SimulationNoise(0)
+            given[name] = {"noise": noise, "noises": (noise, noise), "method": "functional"}.get(name)
     return given
 
 
