@@ -125,10 +125,10 @@ def look_everywhere() -> dict[str, Any]:
 
     # The Guarantee page prices by it, and attacks it.
     page = until(
-        checked(new_page("guarantee", n="200", measure="off", accountants="on", audit_method="toy_method")),
-        "toy accountant",
+        checked(new_page("guarantee", n="200", tab="accounting", measure="off", accountants="on")), "toy accountant"
     )
     found["accountants"] = [item.value for item in page.caption if "toy accountant" in item.value]
+    page = checked(new_page("guarantee", n="200", tab="audit", measure="off", audit_method="toy_method"))
     found["audit options"] = widget(page, "selectbox", "audit_method").options
     found["attacked"] = widget(page, "selectbox", "audit_method").value
 

@@ -139,7 +139,7 @@ def test_many_steps_on_the_guarantee_page_wait_for_a_press(monkeypatch):
         "dpgrams_core.sweeps.run.run_cell", lambda cell: made.append(cell) or failed_result(cell, "not made")
     )
     try:
-        app = linked("guarantee", {"steps": "25", "n": "20000", "m": "20000", "accountants": "off", "measure": "on"})
+        app = linked("guarantee", {"steps": "25", "n": "20000", "m": "20000", "accountants": "off", "measure": "on", "tab": "methods"})
         assert made == []
         assert button(app, "measure_start").label == "Run it"
         assert "of computing, so it waits for a press" in all_text(app)
@@ -148,7 +148,7 @@ def test_many_steps_on_the_guarantee_page_wait_for_a_press(monkeypatch):
         assert not app.exception
         assert {cell.method for cell in made} == {"dp_grams", "functional", "mean_shift"}
         assert {dict(cell.options).get("n_steps") for cell in made if cell.method == "dp_grams"} == {25}
-        heavy = {"steps": "25", "n": "1000000", "m": "1000000", "accountants": "off"}
+        heavy = {"steps": "25", "n": "1000000", "m": "1000000", "accountants": "off", "tab": "methods"}
         app, count = linked("guarantee", heavy), len(made)
         assert button(app, "measure_start") is None
         assert any("at most 10 minutes: choose a smaller n, m or number of steps T" in w.value for w in app.warning)
