@@ -36,6 +36,7 @@ from dpgrams_core.model.places import place_of
 from dpgrams_core.numerics.threads import one_thread
 from dpgrams_core.privacy.ledger.health import ledger_problem
 from pages._ui import layout
+from pages._ui.server.late_looks import LateLooks
 from pages._ui.server.unsent import send_all_before_a_part
 from pages._ui.server.uploads import UploadDoor
 from pages._ui.server.visitors import VisitDoor
@@ -92,6 +93,7 @@ def doors() -> list[Middleware]:
         Middleware(KnownHosts),
         Middleware(SelfReport, ledger=settings.ledger),
         Middleware(WantedMessages),
+        Middleware(LateLooks),
         Middleware(VisitDoor),
         Middleware(UploadDoor),
     ]
