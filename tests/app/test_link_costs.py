@@ -139,7 +139,10 @@ def test_many_steps_on_the_guarantee_page_wait_for_a_press(monkeypatch):
         "dpgrams_core.sweeps.run.run_cell", lambda cell: made.append(cell) or failed_result(cell, "not made")
     )
     try:
-        app = linked("guarantee", {"steps": "25", "n": "20000", "m": "20000", "accountants": "off", "measure": "on", "tab": "methods"})
+        app = linked(
+            "guarantee",
+            {"steps": "25", "n": "20000", "m": "20000", "accountants": "off", "measure": "on", "tab": "methods"},
+        )
         assert made == []
         assert button(app, "measure_start").label == "Run it"
         assert "of computing, so it waits for a press" in all_text(app)
