@@ -93,6 +93,7 @@ def short(table):
     return [item.name for item in table.schema if pa.types.is_floating(item.type)]
 
 
+@pytest.mark.slow
 def test_a_file_in_both_formats_by_its_own_process(tmp_path, rng):
     """Once through the whole reader, with what used to differ."""
     table = pa.table(

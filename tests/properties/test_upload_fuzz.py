@@ -22,7 +22,8 @@ from dpgrams_core.own_data.reading.table import Limits, read_table
 
 SECRETS = ("73164.8291", "Zaphod")
 LIMITS = Limits(max_bytes=1_000_000, max_rows=10_000, max_numbers=100_000, max_columns=50)
-CSV_CASES, PARQUET_CASES = 2_500, 1_500
+EFFORT = settings.default.max_examples  # of the profile: the quick one tries a quarter
+CSV_CASES, PARQUET_CASES = 42 * EFFORT, 1_500
 # What a mutation puts in: everything that means something to a parser.
 PIECES = [
     b"",
@@ -172,13 +173,13 @@ def test_mutated_parquet(rng):
         outcome(mutated(content, rng), "a.parquet")
 
 
-@settings(max_examples=600)
+@settings(max_examples=10 * EFFORT)
 @given(st.binary(max_size=300))
 def test_any_bytes(content):
     outcome(content, "a.csv")
 
 
-@settings(max_examples=300)
+@settings(max_examples=5 * EFFORT)
 @given(st.text(alphabet=st.sampled_from('ab1.,;\t|"\n\r é-+eE%$'), max_size=120))
 def test_any_text(text):
     outcome(text.encode(), "a.csv")
@@ -187,7 +188,7 @@ def test_any_text(text):
 CELLS = st.sampled_from(["1", "-2.5", "3e4", "", "NA", "inf", "x", "1,5", "5%", '"', " 7 "])
 
 
-@settings(max_examples=200)
+@settings(max_examples=4 * EFFORT)
 @given(st.lists(CELLS, min_size=1, max_size=30))
 def test_a_column_is_numeric_exactly_when_its_cells_are(cells):
     text = "a\tb\n" + "".join(f"{cell}\t1\n" for cell in cells if cell != '"')

@@ -16,6 +16,8 @@ from pages._ui import state
 from pages._ui.tradeoff.settings import ARMS
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow  # whole pages, as in tests/app, which `make check` leaves out
+
 # One page a time with its quickest settings, so that what is fuzzed decides how long it takes.
 PAGES = {
     "modes": {"n": "50", "curve": "off", "runs": "off", "landscape": "off"},

@@ -78,6 +78,7 @@ def test_an_audit_goes_on_where_a_worker_was_killed_and_the_pool_stays(pool, see
     assert len(multiprocessing.active_children()) == 1
 
 
+@pytest.mark.slow
 def test_a_method_of_a_script_can_be_audited_by_workers(pool, script, seed):
     found = audit(script["OWN"], executor=pool, seed=seed, **SMALL)
     assert found == audit(script["OWN"], seed=seed, **SMALL)

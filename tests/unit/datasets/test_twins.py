@@ -34,6 +34,7 @@ def test_four_corners_come_back(corners_release, seed):
         np.testing.assert_allclose(np.abs(group.mean(axis=0)), 3.0, atol=0.3)
 
 
+@pytest.mark.slow
 def test_mean_shift_on_the_twin_finds_the_four_modes(corners_release, seed):
     points = twin(corners_release.surface, n=1500, seed=seed).points
     x = points[::5].copy()

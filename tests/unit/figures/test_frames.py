@@ -124,6 +124,7 @@ def test_a_frame_that_cannot_be_computed_is_a_gap_with_its_reason(data):
     assert unpacked(frames.message("it", {}, [made]))["frames"][0]["gap"] == str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_message_has_its_frames_in_order_and_at_most_so_many_bytes(data):
     wanted = replace(RUN, method="dp_grams", options=(("n_starts", 500), ("n_steps", 60)))
     made = frames.frame(data, wanted, "It")

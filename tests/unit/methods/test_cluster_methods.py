@@ -38,6 +38,7 @@ def test_an_unknown_number_of_clusters_is_found(blobs, seed):
     assert release.spec.n_clusters is None
 
 
+@pytest.mark.slow
 def test_a_sketch_gives_centres_in_many_columns(rng, seed):
     truth = 2.5 * np.array([[1, 1, 1, 1, 1], [-1, -1, 1, 1, -1], [1, -1, -1, -1, 1]])
     points = np.concatenate([rng.normal(centre, 0.5, (1500, 5)) for centre in truth])

@@ -125,6 +125,7 @@ class TestTight:
         record_property("largest share of sqrt(2)", largest / SENSITIVITY)
         assert 0.9 * SENSITIVITY < largest <= SENSITIVITY * (1 + ROUNDING)
 
+    @pytest.mark.slow
     def test_responses_and_states_found_by_local_ascent(self, rng):
         points, h, best = rng.uniform(0, 1, (30, 2)), 0.1, 0.0
         for _ in range(4):

@@ -151,6 +151,7 @@ def test_without_noise_bumps_are_recovered(rng):
     assert (bumps.significance > 20).all()
 
 
+@pytest.mark.slow
 def test_paths_have_their_shape_and_climb(blobs, seed):
     data = blobs(5)
     release = release_of(data, seed, epsilon=5.0, n_modes=4)

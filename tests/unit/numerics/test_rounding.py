@@ -374,6 +374,7 @@ class TestDraws:
                 beyond += sum(Fraction(float(y)) - Fraction(float(x)) > Fraction(epsilon) / 2 for x, y in bare)
         assert beyond > 0  # without the hair they are
 
+    @pytest.mark.slow
     def test_one_replaced_record_moves_a_count_by_one_also_where_all_others_lie_on_an_edge(self, rng):
         # A tree of the records answers for whole boxes of them: in 30 of 10,000 such piles it moved all at once.
         for _ in range(4_000):

@@ -136,7 +136,7 @@ def test_modes_are_those_of_each_release_by_itself(count, epsilon, seed):
     ("method", "name", "options"),
     [
         ("functional", "four_corners", {}),
-        ("functional", "iris", {"n_modes": 3}),
+        pytest.param("functional", "iris", {"n_modes": 3}, marks=pytest.mark.slow),
         ("functional", "four_corners", {"bandwidth": "silverman"}),
         ("dp_grams", "four_corners", {"calibration": "tight"}),
     ],

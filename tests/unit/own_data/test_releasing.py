@@ -248,6 +248,7 @@ class TestRefusals:
 
 
 class TestOneBudget:
+    @pytest.mark.slow
     def test_the_same_table_in_another_file_has_the_same_budget(self, frame, data, ledger, tmp_path):
         release("functional", data, ledger, epsilon=0.5)
         frame.sample(frac=1, random_state=1)[["pay", "age"]].rename(columns={"pay": "income"}).to_parquet(

@@ -307,6 +307,7 @@ def test_a_parquet_file_that_ends_or_holds_up_its_process(program, tmp_path, mon
     sentence_of(lambda: read_table(good_parquet(), "a.parquet"))
 
 
+@pytest.mark.slow
 def test_the_process_of_a_file_has_bounds(tmp_path):
     """Of memory; and it can write nothing to the disk, not even its own memory when it crashes."""
     program = f"""
@@ -349,6 +350,7 @@ time.sleep(60)""",
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", SLOW)
 def test_a_slow_process_ends_with_the_visit_of_whoever_handed_the_file_in(what, tmp_path, monkeypatch):
     (tmp_path / "child.py").write_text(SLOW[what])
@@ -374,6 +376,7 @@ def test_a_slow_process_ends_with_the_visit_of_whoever_handed_the_file_in(what, 
     assert process.stdout.closed
 
 
+@pytest.mark.slow
 def test_a_csv_upload_that_keeps_its_parser_busy_is_ended(monkeypatch):
     """Every row of the wrong length takes a call into Python; in this process nothing would end them."""
     monkeypatch.setattr(guarded, "WAIT_SECONDS", 1.5)
@@ -390,6 +393,7 @@ def test_an_upload_says_of_a_csv_file_what_a_local_one_does(tmp_path):
     assert len(held.notes) == 2
 
 
+@pytest.mark.slow
 def test_the_numbers_of_an_upload_stay_within_its_room():
     content, settings = b"a,b\n" + ROWS.encode(), Settings(ledger=Path("unused"))
     assert read_upload(content, "a.csv", settings, room=lambda: 640).n_rows == 40

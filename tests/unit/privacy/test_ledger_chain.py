@@ -212,6 +212,7 @@ def content_of(path):
         return {name: connection.execute(f"SELECT * FROM {name} NOT INDEXED").fetchall() for name in names}
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_noticed_or_changes_nothing(ledger, rng):
     """Over the bytes of the file: each flip is reported, or lies where no row, index or definition is."""
     ledger_module._VERIFIED.clear()

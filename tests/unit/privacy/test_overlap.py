@@ -363,6 +363,7 @@ class TestTheLedger:
         assert open_budget(table, ledger).left_epsilon == 2.0
         assert open_budget(copy, ledger).left_epsilon == 2.0
 
+    @pytest.mark.slow
     def test_copies_that_are_opened_at_one_moment_are_linked(self, rng, ledger):
         frame = people(rng)
         with multiprocessing.get_context("fork").Pool(4) as pool:

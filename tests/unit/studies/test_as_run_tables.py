@@ -14,8 +14,8 @@ from dpgrams_core.sweeps.run import run_cell
     ("experiment", "column", "dataset", "n", "epsilon", "printed"),
     [
         ("modes", "as_run", "four_corners", 700, 1.0, (0.0590, 0.0070)),
-        ("modes", "as_run", "four_corners", 5000, 0.25, (0.0184, 0.0023)),
-        ("modes", "as_run", "t_mixture", 700, 0.1, (2.8695, 0.2815)),
+        pytest.param("modes", "as_run", "four_corners", 5000, 0.25, (0.0184, 0.0023), marks=pytest.mark.slow),
+        pytest.param("modes", "as_run", "t_mixture", 700, 0.1, (2.8695, 0.2815), marks=pytest.mark.slow),
         ("modes", "as_run", "t_mixture", 700, 5.0, (0.0502, 0.0053)),
         ("regression", "pms_as_run", "sinusoid", 200, 0.1, (0.0313, 0.0014)),
         ("regression", "pms_as_run", "sinusoid", 600, 1.0, (0.0209, 0.0005)),
@@ -35,9 +35,9 @@ def test_a_printed_cell_comes_out_to_the_digit(experiment, column, dataset, n, e
     ("column", "dataset", "n", "epsilon", "found"),
     [
         ("dp_kmeans_as_run", "blobs", 700, 5.0, (0.722, 0.693, 0.126)),  # as printed
-        ("dp_kmeans_as_run", "digits", 1797, 0.25, (0.036, 0.134, 253.956)),
+        pytest.param("dp_kmeans_as_run", "digits", 1797, 0.25, (0.036, 0.134, 253.956), marks=pytest.mark.slow),
         ("as_run", "blobs", 700, 5.0, (0.756, 0.711, 0.046)),  # as the authors' function gives it with these settings
-        ("as_run", "blobs", 1000, 1.0, (0.732, 0.703, 0.057)),
+        pytest.param("as_run", "blobs", 1000, 1.0, (0.732, 0.703, 0.057), marks=pytest.mark.slow),
     ],
 )
 def test_a_cell_of_the_clusters_comes_out(column, dataset, n, epsilon, found):

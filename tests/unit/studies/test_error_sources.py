@@ -172,6 +172,7 @@ def made(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_a_stopped_ladder_makes_no_run_twice_and_ends_at_the_same_parts(made, seed):
     how = {"method": "functional", "dataset": "four_corners", "n": 100, "seed": seed}
     whole = error_sources(runs=4, **how)

@@ -248,6 +248,7 @@ def test_a_whole_table_is_shipped(folder, streamed):
     assert [result.cell for _, result in table.results] == planned
 
 
+@pytest.mark.slow
 def test_a_column_by_itself_takes_the_place_of_its_own_and_leaves_the_others(folder, streamed, capsys):
     regression = EXPERIMENTS["regression"]
     before = [made_up(cell) for _, cell in regression.cells(20, regression.names)]
