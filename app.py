@@ -16,7 +16,8 @@ def main() -> None:
 
     navigation = st.navigation(
         [
-            st.Page("pages/modes.py", title="Modes", icon=":material/landscape:", default=True),
+            st.Page("pages/start.py", title="Start", icon=":material/home:", default=True),
+            st.Page("pages/modes.py", title="Modes", icon=":material/landscape:"),
             st.Page("pages/lessons.py", title="Lessons", icon=":material/school:"),
             st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
             st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),

@@ -25,8 +25,8 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu"]
 QUIET = "curve=off&runs=off&landscape=off"
 PAGES = {  # the handle's key, and a link to its page
-    "modes, functional": ("contours_chart", f"?method=functional&n=5000&{QUIET}"),
-    "modes, DP-GRAMS": ("contours_chart", f"?method=dp_grams&n=5000&{QUIET}"),
+    "modes, functional": ("contours_chart", f"modes?method=functional&n=5000&{QUIET}"),
+    "modes, DP-GRAMS": ("contours_chart", f"modes?method=dp_grams&n=5000&{QUIET}"),
     "regression": ("released_chart", f"regression?{QUIET}"),
     "clusters": ("centres_chart", f"clusters?{QUIET}"),
 }

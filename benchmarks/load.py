@@ -22,7 +22,7 @@ import psutil
 
 from benchmarks.visitor import Visitor, family, processor_seconds, running_app
 
-PAGES = ("", "", "", "regression", "clusters", "guarantee")  # half of a class looks at Modes
+PAGES = ("modes", "modes", "modes", "regression", "clusters", "guarantee")  # half of a class looks at Modes
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5")
 PAUSE = (2.0, 6.0)  # seconds between two moves of a visitor
 COME_WITHIN = 10.0  # seconds in which all of them come

@@ -19,7 +19,7 @@ import psutil
 
 from benchmarks.visitor import Answer, Visitor, processor_seconds, running_app
 
-PAGES = ("", "regression", "clusters", "tradeoff", "guarantee", "paper", "my_data")
+PAGES = ("modes", "regression", "clusters", "tradeoff", "guarantee", "paper", "my_data")
 GOAL_MS, GOAL_KB = 60, 60
 TIMES = 5
 EPSILONS = ("0.2", "0.5", "2", "5")

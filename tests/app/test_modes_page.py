@@ -9,7 +9,6 @@ from streamlit.testing.v1 import AppTest
 
 from dpgrams_core.model.run import Run
 from pages._ui.controls import COMPARISONS, NOTHING, beside
-from tests.places import ROOT
 from tests.shown import (
     all_text,
     answer,
@@ -39,14 +38,6 @@ def number(app: AppTest, key: str):
 
 def choice(app: AppTest, key: str):
     return next(item for item in app.sidebar.selectbox if item.key == key)
-
-
-def test_the_app_opens_on_the_modes_page():
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    app.query_params["n"] = "500"
-    app.run()
-    assert not app.exception
-    assert app.title[0].value == "What does privacy cost when you look for modes?"
 
 
 def test_it_runs_and_says_what_it_found(page):

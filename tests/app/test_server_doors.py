@@ -218,7 +218,7 @@ def test_what_nobody_foresaw_is_a_sentence_and_one_line_of_the_log_without_its_w
 def opened(name: str, forged: Iterable[WidgetState] = ()) -> BackMsg:
     """A visit of a page with its quickest settings, and with values that its controls may not have."""
     visit = BackMsg()
-    visit.rerun_script.page_name = "" if name == "modes" else name
+    visit.rerun_script.page_name = name
     visit.rerun_script.query_string = urlencode(QUICK[name])
     visit.rerun_script.widget_states.widgets.extend(forged)
     return visit

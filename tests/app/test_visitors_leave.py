@@ -108,7 +108,7 @@ def is_quiet(process):
 
 
 SOCKET = {"subprotocols": ["streamlit"], "max_size": None, "ping_interval": None}
-MODES = ("", "calibration=experiments&n=1000000&m=1000000&steps=400&curve=off&runs=off")
+MODES = ("modes", "calibration=experiments&n=1000000&m=1000000&steps=400&curve=off&runs=off")
 SWEEP = ("tradeoff", "lab_n_four_corners=200000&lab_runs=20&lab_seed=77")
 
 

@@ -38,5 +38,5 @@ def test_pages_open_while_somebody_holds_the_ledger(cold_server, tmp_path, new_c
         with pytest.raises(HTTPError, match="503"):
             urllib.request.urlopen(cold_server + HEALTH)
         page = new_context().new_page()
-        page.goto(f"{cold_server}/?n=50&curve=off&runs=off&landscape=off")
+        page.goto(f"{cold_server}/modes?n=50&curve=off&runs=off&landscape=off")
         page.wait_for_selector("[data-testid=answer]")

@@ -38,7 +38,7 @@ def pages_of(pdf: bytes) -> int:
 
 
 def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboard, new_context, tmp_path):
-    dashboard.open("?n=200&method=functional&epsilon=5&curve=off&runs=off&landscape=off")
+    dashboard.open("modes?n=200&method=functional&epsilon=5&curve=off&runs=off&landscape=off")
     page = dashboard.page
     saved = {}
 

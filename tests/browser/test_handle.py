@@ -16,7 +16,7 @@ from tests.browser.conftest import Dashboard
 
 STOPS = epsilon_stops("functional")
 QUIET = "curve=off&runs=off&landscape=off"
-MODES = f"?method=functional&n=1000&{QUIET}"
+MODES = f"modes?method=functional&n=1000&{QUIET}"
 
 
 @cache

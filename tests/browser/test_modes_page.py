@@ -18,7 +18,7 @@ QUIET = "curve=off&runs=off&landscape=off"  # the tests of single controls need 
 
 
 def test_first_screen_answers_before_it_asks(dashboard):
-    dashboard.open()
+    dashboard.open("modes")
     answer = dashboard.answer()
     assert "At ε = 1" in answer
     assert "found" in answer
@@ -30,13 +30,13 @@ def test_first_screen_answers_before_it_asks(dashboard):
 
 
 def test_every_slider_changes_the_answer_and_the_url(dashboard):
-    dashboard.open(f"?{QUIET}").unfold("method_settings")
+    dashboard.open(f"modes?{QUIET}").unfold("method_settings")
     dashboard.slide_each(SLIDERS)
     dashboard.shoot("modes_after_sliders")
 
 
 def test_two_methods_stand_side_by_side(dashboard):
-    dashboard.open(f"?method=functional&compare=experiments&n=1000&{QUIET}")
+    dashboard.open(f"modes?method=functional&compare=experiments&n=1000&{QUIET}")
     page = dashboard.page
     assert dashboard.in_url()["compare"] == "experiments"
     cards = [page.locator(f".st-key-guarantee_card{mark}") for mark in ("", "_2")]
@@ -56,7 +56,7 @@ def test_two_methods_stand_side_by_side(dashboard):
         assert "ε = 0.5" in card
     dashboard.shoot("modes_two_methods")
     # tight refuses this kernel: a sentence that names the method, and the page stays.
-    dashboard.open(f"?calibration=experiments&compare=tight&n=1000&{QUIET}")
+    dashboard.open(f"modes?calibration=experiments&compare=tight&n=1000&{QUIET}")
     good = dashboard.answer()
     assert "DP-GRAMS tight" in good
     dashboard.unfold("method_settings").choose("kernel", "Legendre")
@@ -69,7 +69,9 @@ def test_two_methods_stand_side_by_side(dashboard):
 
 
 def test_deep_link_restores_everything_and_a_mangled_one_falls_back(dashboard):
-    query = "?dataset=t_mixture&n=2000&epsilon=5&delta=1e-05&clip=2&m=500&modes=5&share=40&seed=3&starts=12&" + QUIET
+    query = (
+        "modes?dataset=t_mixture&n=2000&epsilon=5&delta=1e-05&clip=2&m=500&modes=5&share=40&seed=3&starts=12&" + QUIET
+    )
     dashboard.open(query)
     first = dashboard.answer()
     assert "of 5" in first
@@ -78,7 +80,7 @@ def test_deep_link_restores_everything_and_a_mangled_one_falls_back(dashboard):
     assert "k = 12 starts" in dashboard.text()
     dashboard.open(query)
     assert dashboard.answer() == first
-    dashboard.open("?epsilon=frog&n=77&seed=-1&kernel=%00&unknown=1&" + QUIET)
+    dashboard.open("modes?epsilon=frog&n=77&seed=-1&kernel=%00&unknown=1&" + QUIET)
     assert "At ε = 1" in dashboard.answer()
     note = dashboard.text()
     assert "cannot be used" in note
@@ -88,7 +90,7 @@ def test_deep_link_restores_everything_and_a_mangled_one_falls_back(dashboard):
 
 def test_live_curve_fills_in_and_can_be_stopped(dashboard):
     page = dashboard.page
-    page.goto(dashboard.address + "/?n=5000&seed=11&clip=1.5&landscape=off&runs=off")
+    page.goto(dashboard.address + "/modes?n=5000&seed=11&clip=1.5&landscape=off&runs=off")
     page.get_by_text(WAITS).first.scroll_into_view_if_needed()
     page.wait_for_selector("text=points so far")
     toggle = page.locator(".st-key-curve label")
@@ -103,7 +105,7 @@ def test_live_curve_fills_in_and_can_be_stopped(dashboard):
 
 
 def test_every_chart_has_a_sentence_and_a_table(dashboard):
-    dashboard.open("?n=1000")
+    dashboard.open("modes?n=1000")
     page = dashboard.page
     for key in ("contours", "surface", "anchors", "curve", "runs"):
         if key == "runs":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 PAGES = {
-    "modes": "?n=1000&calibration=theorem",
+    "modes": "modes?n=1000&calibration=theorem",
     "regression": "regression?reg_n=500&reg_method=dp_pms&curve=off",
     "guarantee": "guarantee?n=1000&measure=off&accountants=off",
 }

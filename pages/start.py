@@ -1,0 +1,58 @@
+"""Start: where people gather, what one of them changes, and what noise hides. The page that people send around."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from dpgrams_core.figures import start
+from dpgrams_core.model.places import ASSETS
+from pages._ui import cache, jobs, layout, state
+
+QUESTION = "Find where people gather, and give nobody away"
+NAME = "start"
+DOORS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    ("pages/modes.py", "Explore it yourself", ":material/landscape:", {}),
+    ("pages/tradeoff.py", "What ε do I need?", ":material/query_stats:", {"lab_part": "needed"}),
+    ("pages/my_data.py", "Use my data", ":material/upload_file:", {}),
+)
+
+_html, _css, _js = ((ASSETS / f"components/start.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
+_view = st.components.v2.component("dpgrams_start", html=_html, css=_css, js=_js)
+_arrays = st.components.v2.component("dpgrams_start_arrays", js=_js)
+
+
+@st.cache_resource(show_spinner=False)
+def first() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The picture with its first draw of the noise: the same for all visitors, since nothing of it is anybody's."""
+    data = cache.records(start.PICTURE).for_many_runs()
+    return start.scene(data), start.draw(data, 0)
+
+
+def show() -> None:
+    """The picture; the other draws of the noise come while it is looked at."""
+    still, draw = first()
+    _view(data={"name": NAME}, key=NAME)
+    make = partial(start.draw, cache.records(start.PICTURE).for_many_runs())
+    work = jobs.one_by_one(("start draws",), range(1, start.DRAWS), make)
+
+    def send(found: dict[int, dict[str, Any]], _job: jobs.Job | None) -> None:
+        message = start.message(NAME, still, [draw, *found.values()], start.kept_audits())
+        _arrays(data=message, key=f"{NAME}_arrays", height=1)
+
+    jobs.live(replace(work, begun=lambda _found: True), send)
+
+
+if set(st.query_params) - {state.PRESENTER}:
+    # Modes was the first page once, and its links had no name of a page.
+    st.switch_page("pages/modes.py", query_params=dict(st.query_params))
+layout.open_page(QUESTION, "pages/start.py")
+st.html(f"<style>{(ASSETS / 'start_page.css').read_text(encoding='utf-8')}</style>")
+show()
+with st.container(horizontal=True, key="doors", gap="small"):
+    for script, words, icon, query in DOORS:
+        st.page_link(script, label=words, icon=icon, query_params=query)
+state.write_url([])
