@@ -13,7 +13,6 @@ from pages._ui.server import app as server
 def main() -> None:
     """One run of the page that is open."""
     st.set_page_config(page_title="DP-GRAMS", page_icon=str(ASSETS / "icon.svg"), layout="wide")
-
     navigation = st.navigation(
         [
             st.Page("pages/start.py", title="Start", icon=":material/home:", default=True),

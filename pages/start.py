@@ -46,7 +46,7 @@ def show() -> None:
     jobs.live(replace(work, begun=lambda _found: True), send)
 
 
-if set(st.query_params) - {state.PRESENTER}:
+if set(st.query_params) - set(state.SHOWING):
     # Modes was the first page once, and its links had no name of a page.
     st.switch_page("pages/modes.py", query_params=dict(st.query_params))
 layout.open_page(QUESTION, "pages/start.py")

@@ -95,13 +95,17 @@ class Visitor:
         return told
 
     def run(self, message: BackMsg | None = None) -> list[ForwardMsg]:
-        """All messages of one run of the page, which is asked for by ``message`` or by a plain rerun."""
+        """All messages of one run of the page, which is asked for by ``message`` or by a plain rerun.
+
+        The first visit of a page by its own address goes through app.py, so its first run ends early for another.
+        """
         if message is None:
             message = BackMsg()
             message.rerun_script.SetInParent()
         self.send(message)
         told: list[ForwardMsg] = []
-        while not told or told[-1].WhichOneof("type") != "script_finished":
+        ends = {ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_WITH_COMPILE_ERROR}
+        while not told or told[-1].WhichOneof("type") != "script_finished" or told[-1].script_finished not in ends:
             told.append(ForwardMsg.FromString(self.socket.recv(timeout=60)))
         return told
 
