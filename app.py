@@ -18,6 +18,7 @@ def main() -> None:
             st.Page("pages/start.py", title="Start", icon=":material/home:", default=True),
             st.Page("pages/modes.py", title="Modes", icon=":material/landscape:"),
             st.Page("pages/lessons.py", title="Lessons", icon=":material/school:"),
+            st.Page("pages/attacker.py", title="Be the attacker", icon=":material/person_search:"),
             st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
             st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),
             st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),

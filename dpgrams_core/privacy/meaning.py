@@ -18,6 +18,11 @@ inequality P_m(R > b + t) <= p (1 - b) delta / t.  Both hold for every (epsilon,
 
 Tests.  A test that says A with probability alpha under B says it under A with probability at most
 min(1, e^epsilon alpha + delta, 1 - e^-epsilon (1 - delta - alpha)) (Wasserman & Zhou 2010; Dong, Roth & Su 2022).
+
+Guesses.  Let a fair coin choose between A and B.  A test guesses right with probability (1 - alpha + power) / 2, which
+is largest where the two lines meet, at alpha = (1 - delta) / (1 + e^epsilon): the power is 1 - alpha there, and so is
+the chance to be right, (e^epsilon + delta) / (1 + e^epsilon).  Against one Gaussian release the two errors are equal at
+alpha = Phi(-1 / (2 z)), and the chance to be right is Phi(1 / (2 z)) for the multiplier z.
 """
 
 from __future__ import annotations
@@ -106,6 +111,26 @@ def gaussian_power(false_alarms: Array, multiplier: float) -> Array:
     [0.8413]
     """
     return np.asarray(ndtr(ndtri(np.asarray(false_alarms, dtype=float)) + 1 / multiplier))
+
+
+def largest_accuracy(epsilon: float, delta: float) -> float:
+    """The largest chance that anybody guesses right which of two worlds a result is from, each as likely as the other.
+
+    >>> round(largest_accuracy(0.0, 0.0), 3), round(largest_accuracy(1.0, 0.0), 3), round(largest_accuracy(0.0, 0.2), 3)
+    (0.5, 0.731, 0.6)
+    """
+    loss, slack = _checked(epsilon, delta)
+    shrink = math.exp(-loss)
+    return (1 + slack * shrink) / (1 + shrink)
+
+
+def gaussian_accuracy(multiplier: float) -> float:
+    """The same for one Gaussian release of this multiplier: exactly what its best attacker reaches.
+
+    >>> round(gaussian_accuracy(0.5), 4)
+    0.8413
+    """
+    return float(ndtr(0.5 / multiplier))
 
 
 def meeting_point(epsilon: float, multiplier: float) -> float:

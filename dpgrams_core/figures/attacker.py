@@ -1,0 +1,67 @@
+"""The picture of a round of the attacker's game, and of the score."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from dpgrams_core.auditing.attacker import CROWD, PERSON, Round, Score
+from dpgrams_core.figures import style
+from dpgrams_core.figures.style import Chart, plain_layout, short
+from dpgrams_core.figures.traces import grid_axes, points
+
+NODES = 60
+
+
+def round_chart(played: Round) -> Chart:
+    """What is left of a released picture without everybody else's hill: noise, and one person's hill somewhere."""
+    box = played.surface.box
+    x, y = grid_axes(box, NODES)
+    heights = played.surface.grid([x, y])
+    heat = go.Heatmap(
+        x=x,
+        y=y,
+        z=heights.T.astype(np.float32),
+        colorscale=style.PRIVATE_SCALE,
+        zsmooth="best",
+        colorbar={"title": {"text": "height"}, "thickness": 10, "len": 0.8},
+        hovertemplate="(%{x:.1f}, %{y:.1f}): %{z:.2f}<extra></extra>",
+        name="released picture",
+    )
+    ring = {"symbol": "circle-open", "size": 26, "color": style.CAUGHT, "line": {"width": 3}}
+    square = {"symbol": "square-open", "size": 24, "color": style.NON_PRIVATE, "line": {"width": 3}}
+    marks = [
+        points(PERSON[:, None], "if they were in the data", ring, showlegend=True),
+        points(CROWD[:, None], "if somebody of the crowd was, instead", square, showlegend=True),
+    ]
+    here, there = played.heights
+    sentence = (
+        f"Height at the ring: {short(here)}; at the square: {short(there)}. One person's hill is 1 high; all the rest "
+        "is noise, since the hills of everybody else are taken away."
+    )
+    (left, right), (low, high) = box.tolist()
+    axes = {"x": {"range": [left, right]}, "y": {"range": [low, high], "scaleanchor": "x", "constrain": "domain"}}
+    table = pd.DataFrame({"place": ["ring", "square"], "height": [here, there]})
+    return Chart(plain_layout(go.Figure([heat, *marks]), 430, axes["x"], axes["y"]), sentence, table)
+
+
+def score_chart(found: Score, who: str) -> Chart:
+    """How often somebody was right, with its interval, beside what is allowed."""
+    share = found.hits / found.rounds
+    bars = {"symmetric": False, "array": [found.high - share], "arrayminus": [share - found.low], "thickness": 3}
+    mark = {"symbol": "diamond", "size": 16, "color": style.CAUGHT}
+    figure = go.Figure(go.Scatter(x=[share], y=[who], mode="markers", marker=mark, error_x=bars, name=who))
+    dashes = (("largest allowed", found.allowed, style.PRIVATE, "solid"), ("a coin", 0.5, style.GREY, "dot"))
+    for name, value, colour, dash in dashes:
+        line = {"color": colour, "width": 3, "dash": dash}
+        figure.add_vline(value, line=line, annotation_text=f"{name}: {100 * value:.0f}%", annotation_position="top")
+    x = {"range": [0, 1.02], "tickformat": ".0%", "title": "right guesses"}
+    sentence = (
+        f"{found.hits} of {found.rounds} right: {100 * share:.0f}%. The chance to be right lies between "
+        f"{100 * found.low:.0f}% and {100 * found.high:.0f}% (95%, from {found.rounds} rounds alone)."
+    )
+    table = pd.DataFrame(
+        {"who": [who], "rounds": [found.rounds], "right": [found.hits], "from": [found.low], "to": [found.high]}
+    )
+    return Chart(plain_layout(figure, 190, x, {}, showlegend=False), sentence, table)
