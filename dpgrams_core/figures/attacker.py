@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -41,7 +43,10 @@ def round_chart(played: Round) -> Chart:
         "is noise, since the hills of everybody else are taken away."
     )
     (left, right), (low, high) = box.tolist()
-    axes = {"x": {"range": [left, right]}, "y": {"range": [low, high], "scaleanchor": "x", "constrain": "domain"}}
+    axes: dict[str, Any] = {
+        "x": {"range": [left, right]},
+        "y": {"range": [low, high], "scaleanchor": "x", "constrain": "domain"},
+    }
     table = pd.DataFrame({"place": ["ring", "square"], "height": [here, there]})
     return Chart(plain_layout(go.Figure([heat, *marks]), 430, axes["x"], axes["y"]), sentence, table)
 
