@@ -48,7 +48,7 @@ def round_chart(played: Round) -> Chart:
         "y": {"range": [low, high], "scaleanchor": "x", "constrain": "domain"},
     }
     table = pd.DataFrame({"place": ["ring", "square"], "height": [here, there]})
-    return Chart(plain_layout(go.Figure([heat, *marks]), 430, axes["x"], axes["y"]), sentence, table)
+    return Chart(plain_layout(go.Figure([heat, *marks]), 430, across, up), sentence, table)
 
 
 def score_chart(found: Score, who: str) -> Chart:
