@@ -43,10 +43,8 @@ def round_chart(played: Round) -> Chart:
         "is noise, since the hills of everybody else are taken away."
     )
     (left, right), (low, high) = box.tolist()
-    axes: dict[str, Any] = {
-        "x": {"range": [left, right]},
-        "y": {"range": [low, high], "scaleanchor": "x", "constrain": "domain"},
-    }
+    across: dict[str, Any] = {"range": [left, right]}
+    up: dict[str, Any] = {"range": [low, high], "scaleanchor": "x", "constrain": "domain"}
     table = pd.DataFrame({"place": ["ring", "square"], "height": [here, there]})
     return Chart(plain_layout(go.Figure([heat, *marks]), 430, across, up), sentence, table)
 
