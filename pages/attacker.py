@@ -21,7 +21,7 @@ FIRST_EPSILON = 0.5
 KEYS = ["attack_epsilon", "attack_mechanism"]
 SECRETS, GUESSES = "_attack_secrets", "_attack_guesses"  # the numbers of the rounds, and what was said: in no link
 NAMES = {"honest": "The honest mechanism", "broken": "A broken one, with the same claim"}
-ANSWERS = {True: "Yes, they were in the data", False: "No, somebody else was"}
+ANSWERS = {True: "Yes, this person was", False: "No, somebody else was"}
 
 
 def new_game() -> None:
@@ -67,10 +67,10 @@ def playing(epsilon: float, mechanism: str) -> None:
     played = attacker.play(mechanism, epsilon, st.session_state[SECRETS][number])
     picture, asked = st.columns([3, 2], gap="medium")
     with asked:
-        st.subheader("Were they in the data?")
+        st.subheader("Was this person in the data?")
         st.markdown(
-            "You know everybody else and have taken their hills out of the released picture. If the person was in the "
-            "data, their hill is at the ring; if not, somebody's hill is at the square. The rest is noise."
+            "You know everybody else, and their hills are taken out of the released picture. One hill is left, under "
+            "noise: at the **ring** if this person was in the data, at the **square** if somebody else was."
         )
         with st.container(horizontal=True):
             for inside, words in ANSWERS.items():
@@ -78,7 +78,7 @@ def playing(epsilon: float, mechanism: str) -> None:
         if said:
             right = "right" if said[-1] == was_inside(number - 1) else "wrong"
             st.caption(f"Round {number}: that was {right}.")
-        st.caption("The best attacker says yes where the ring is higher than the square.")
+        st.caption("Nobody can do better than to say yes where the picture is higher at the ring than at the square.")
     with picture:
         charts.chart(round_chart(played), "attack")
 

@@ -20,6 +20,11 @@ DOORS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("pages/my_data.py", "Use my data", ":material/upload_file:", {}),
 )
 
+MORE = (
+    ("pages/lessons.py", "Lessons", ":material/school:"),
+    ("pages/attacker.py", "Be the attacker", ":material/person_search:"),
+)
+
 _html, _css, _js = ((ASSETS / f"components/start.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
 _view = st.components.v2.component("dpgrams_start", html=_html, css=_css, js=_js)
 _arrays = st.components.v2.component("dpgrams_start_arrays", js=_js)
@@ -55,4 +60,7 @@ show()
 with st.container(horizontal=True, key="doors", gap="small"):
     for script, words, icon, query in DOORS:
         st.page_link(script, label=words, icon=icon, query_params=query)
+    with st.container(horizontal=True, key="more_doors", gap="small", width="content"):
+        for script, words, icon in MORE:
+            st.page_link(script, label=words, icon=icon)
 state.write_url([])

@@ -395,7 +395,8 @@ def test_a_planted_cache_is_caught(source, found):
 
 
 def test_app_is_a_short_file():
-    assert len((ROOT / "app.py").read_text(encoding="utf-8").splitlines()) < 45
+    lines = (ROOT / "app.py").read_text(encoding="utf-8").splitlines()
+    assert len([line for line in lines if "st.Page(" not in line]) < 37  # besides one line for each page
 
 
 SLOW = {"streamlit", "pages", "opendp", "distributed", "dask", "dp_accounting", "sklearn", "statsmodels", "diffprivlib"}

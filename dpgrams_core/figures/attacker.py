@@ -31,11 +31,15 @@ def round_chart(played: Round) -> Chart:
         hovertemplate="(%{x:.1f}, %{y:.1f}): %{z:.2f}<extra></extra>",
         name="released picture",
     )
-    ring = {"symbol": "circle-open", "size": 26, "color": style.CAUGHT, "line": {"width": 3}}
-    square = {"symbol": "square-open", "size": 24, "color": style.NON_PRIVATE, "line": {"width": 3}}
+    kinds = (
+        (PERSON, "here, if the person was in the data", "circle-open", style.CAUGHT),
+        (CROWD, "here, if somebody else was", "square-open", style.NON_PRIVATE),
+    )
     marks = [
-        points(PERSON[:, None], "if they were in the data", ring, showlegend=True),
-        points(CROWD[:, None], "if somebody of the crowd was, instead", square, showlegend=True),
+        # A white rim below each, so that it is seen on every height in both themes.
+        points(place[:, None], name, {"symbol": symbol, "size": 24, "color": colour, "line": {"width": width}}, **more)
+        for place, name, symbol, own in kinds
+        for colour, width, more in ((style.WHITE, 7, {"showlegend": False}), (own, 3, {"showlegend": True}))
     ]
     here, there = played.heights
     sentence = (
@@ -46,7 +50,7 @@ def round_chart(played: Round) -> Chart:
     across: dict[str, Any] = {"range": [left, right]}
     up: dict[str, Any] = {"range": [low, high], "scaleanchor": "x", "constrain": "domain"}
     table = pd.DataFrame({"place": ["ring", "square"], "height": [here, there]})
-    return Chart(plain_layout(go.Figure([heat, *marks]), 430, across, up), sentence, table)
+    return Chart(plain_layout(go.Figure([heat, *marks]), 400, across, up), sentence, table)
 
 
 def score_chart(found: Score, who: str) -> Chart:

@@ -115,7 +115,7 @@ def _total(scores: dict[str, float]) -> float:
 
 def learned(after: Belief) -> str:
     """What someone can learn about one person at most, as HTML."""
-    rare = f" (a point more: at most {one_in(after.chance_above)})" if after.chance_above else ""
+    rare = f" (surer than that by a point: at most {one_in(after.chance_above)})" if after.chance_above else ""
     return (
         f"Someone who was <b>{percent(after.before)}</b> sure that you are one of the dots is afterwards at most "
         f'<b class="private">{percent(after.most)}</b> sure{rare}.'
