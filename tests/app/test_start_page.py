@@ -17,11 +17,12 @@ def app_at(**query: str) -> AppTest:
     return app
 
 
-def test_the_app_opens_on_it_with_three_doors():
+def test_the_app_opens_on_it_with_three_doors_and_two_quiet_ones():
     app = app_at()
     assert app.title[0].value == "Find where people gather, and give nobody away"
     doors = [item.proto for item in app.get("page_link")]
-    assert [door.label for door in doors] == ["Explore it yourself", "What ε do I need?", "Use my data"]
+    assert [door.label for door in doors[:3]] == ["Explore it yourself", "What ε do I need?", "Use my data"]
+    assert [door.label for door in doors[3:]] == ["Lessons", "Be the attacker"]
     assert doors[1].query_string == "lab_part=needed"
 
 
