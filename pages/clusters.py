@@ -17,7 +17,7 @@ from dpgrams_core.figures.frames import clusters_scene
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, Chart, short
 from dpgrams_core.methods.baselines.mean_shift import EXACT_RECORDS, LEAST_STARTS, MOST_STEPS, PAIRS
 from dpgrams_core.methods.functional.spec import FunctionalCSpec
-from dpgrams_core.model.measures import measure_titles
+from dpgrams_core.model.measures import MEASURES, measure_titles
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds
 from dpgrams_core.sweeps.run import plan_cells
@@ -208,6 +208,7 @@ layout.numbers(
     ("ARI, private", f"{scores['ari']:.2f}", "1: clusters are the true classes; 0: as good as chance."),
     ("NMI, private", f"{scores['nmi']:.2f}", "Information shared with the true classes, 0 to 1."),
     ("Centroid MSE, private", short(scores["centroid_mse"]), words),
+    ("Inertia, private", short(scores["inertia"]), MEASURES["clusters"]["inertia"].words),
     ("ARI, k-means", f"{others['kmeans'].scores['ari']:.2f}", "No privacy, same records."),
 )
 caption = (

@@ -244,7 +244,8 @@ def _clusters_frame(data: Dataset, release: Release, title: str) -> Frame:
     none = "" if len(centres) else " (no centre: nothing stands above its noise)"
     sentence = (
         f'<b class="private">{title}</b> has ARI <b class="private">{scores["ari"]:.2f}</b>{none}, NMI '
-        f"{scores['nmi']:.2f}, centroid MSE {short(scores['centroid_mse'])}, <b>{release.guarantee.words}</b>."
+        f"{scores['nmi']:.2f}, centroid MSE {short(scores['centroid_mse'])}, inertia {short(scores['inertia'])}, "
+        f"<b>{release.guarantee.words}</b>."
     )
     return _drawn(sentence + outside(box, shown), shown, layers, table)
 

@@ -13,8 +13,11 @@ import numpy as np
 
 from dpgrams_core.methods import work
 from dpgrams_core.methods.as_run import AS_RUN, refused_on_private
+from dpgrams_core.methods.baselines.hash_tree import HashTreeSpec, hash_tree
+from dpgrams_core.methods.baselines.histogram import NoisyHistogramSpec, noisy_histogram
 from dpgrams_core.methods.baselines.kmeans import DPKMeansSpec, KMeansSpec, dp_kmeans, kmeans
 from dpgrams_core.methods.baselines.mean_shift import MeanShiftCSpec, MeanShiftSpec, mean_shift, mean_shift_c
+from dpgrams_core.methods.baselines.noisy_kmeans import NoisyKMeansSpec, noisy_kmeans
 from dpgrams_core.methods.baselines.regression import LowessSpec, PMSSpec, lowess, pms
 from dpgrams_core.methods.door import at_the_door
 from dpgrams_core.methods.dp_grams.clusters import dp_grams_c
@@ -172,6 +175,35 @@ for _method in (
         dp_kmeans,
         seconds=work.dp_kmeans,
         **_BY_DIFFPRIVLIB,
+    ),
+    Method(
+        "noisy_histogram",
+        "modes",
+        "Noisy histogram",
+        NoisyHistogramSpec,
+        noisy_histogram,
+        seconds=work.noisy_histogram,
+        baseline=True,
+    ),
+    Method(
+        "noisy_kmeans",
+        "clusters",
+        "Noisy k-means",
+        NoisyKMeansSpec,
+        noisy_kmeans,
+        seconds=work.noisy_kmeans,
+        baseline=True,
+        needs_count=True,
+    ),
+    Method(
+        "hash_tree",
+        "clusters",
+        "Hash tree",
+        HashTreeSpec,
+        hash_tree,
+        seconds=work.hash_tree,
+        baseline=True,
+        needs_count=True,
     ),
 ):
     register(_method)

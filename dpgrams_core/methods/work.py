@@ -193,6 +193,24 @@ def dp_kmeans(spec: Any, n: int, _: Array) -> float:
 
 
 @in_seconds
+def noisy_histogram(_spec: Any, n: int, box: Array) -> float:
+    """Records put into cells, and the peaks of a smooth grid, place by place."""
+    return 10.0 * n + 5e3 * 40 ** min(len(box), 3)
+
+
+@in_seconds
+def noisy_kmeans(spec: Any, n: int, box: Array) -> float:
+    """A fixed number of rounds."""
+    return spec.n_rounds * n * (5.0 + 0.5 * len(box) * (spec.n_clusters or 10))
+
+
+@in_seconds
+def hash_tree(_spec: Any, n: int, _: Array) -> float:
+    """The hash of every record, sums of the leaves, and k-means over them."""
+    return 30.0 * n + 1e6
+
+
+@in_seconds
 def dp_pms(spec: Any, n: int, _: Array) -> float:
     """The starts, each drawn from the records of its window, then rounds as in DP-GRAMS."""
     if spec.starts == "binned":

@@ -442,5 +442,14 @@ def _(found: LabelledRecords) -> float:
     return centroid_mse(np.stack(means), found.centres)
 
 
+@measure("clusters", "inertia", "inertia", log_axis=True, has_parts=True, wish=500.0)
+def _(found: LabelledRecords) -> float:
+    """Sum of the squared distances of all records to their nearest centre: what k-means makes small."""
+    # In the columns that methods see, as scikit-learn has it; without a centre there is nothing to be near to.
+    if len(found.centres) == 0:
+        return math.inf
+    return float(((found.data.points - found.centres[found.labels]) ** 2).sum())
+
+
 for _kind in MEASURES:  # a sweep takes the time; no release has it
     register(Measure(kind=_kind, name="seconds", title="seconds", words="Time of one run on this machine.", of=None))

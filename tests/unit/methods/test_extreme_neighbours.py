@@ -59,6 +59,9 @@ CASES = [
         for starts in ("sparse", "binned")
     ),
     ("dp_kmeans", 2, {"n_clusters": 3}),
+    *(("noisy_histogram", columns, {"cells": 6}) for columns in (1, 2, 3)),
+    *(("noisy_kmeans", columns, {"n_clusters": 3, "clip_radius": 0.2}) for columns in (1, 4)),
+    ("hash_tree", 3, {"n_clusters": 3, "depth": 2}),
 ]
 NAMES = [f"{name}-{columns}-{'-'.join(map(str, options.values()))}" for name, columns, options in CASES]
 ALL_CASES = pytest.mark.parametrize(("method", "columns", "options"), CASES, ids=NAMES)

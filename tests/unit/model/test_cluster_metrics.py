@@ -27,7 +27,7 @@ def six(table):
 
 def test_the_right_centres_score_full_marks(six):
     scores = score(released([[8.5], [0.5], [4.5]]), six)
-    assert scores == {"ari": pytest.approx(1.0), "nmi": pytest.approx(1.0), "centroid_mse": 0.0}
+    assert scores == {"ari": pytest.approx(1.0), "nmi": pytest.approx(1.0), "centroid_mse": 0.0, "inertia": 1.5}
 
 
 def test_a_worked_example(six):
@@ -38,6 +38,7 @@ def test_a_worked_example(six):
     classes, clusters = math.log(3), -(math.log(1 / 3) / 3 + 2 * math.log(2 / 3) / 3)
     assert scores["nmi"] == pytest.approx(clusters / ((classes + clusters) / 2))  # the clusters follow from the classes
     assert scores["centroid_mse"] == pytest.approx(2.0**2 / 3)  # 0.5 is exact, 6.5 is 2 away, over max(3, 2)
+    assert scores["inertia"] == pytest.approx(2 * 0.5**2 + 2 * 2.5**2 + 2 * 1.5**2)
 
 
 def test_extra_centres_divide_by_their_number(six):
@@ -52,6 +53,7 @@ def test_one_centre_tells_nothing(six):
 def test_no_centre_at_all(six):
     scores = score(released(np.empty((0, 1))), six)
     assert (scores["ari"], scores["nmi"], scores["centroid_mse"]) == (0.0, 0.0, math.inf)
+    assert scores["inertia"] == math.inf
 
 
 def test_centroids_are_matched_one_to_one_as_modes_are(rng):

@@ -85,7 +85,7 @@ def test_offered_measures():
 
 
 def test_measures_with_parts():
-    assert (measures_with_parts("clusters")) == ("centroid_mse", "ari", "nmi")
+    assert (measures_with_parts("clusters")) == ("centroid_mse", "inertia", "ari", "nmi")
 
 
 def test_score_branches():

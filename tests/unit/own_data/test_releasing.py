@@ -77,6 +77,9 @@ PAID = [
     ("dp_grams_c", {"calibration": "tight", "n_clusters": 2}),
     ("functional_c", {"n_clusters": 2}),
     ("dp_kmeans", {"n_clusters": 2}),
+    ("noisy_histogram", {}),
+    ("noisy_kmeans", {"n_clusters": 2}),
+    ("hash_tree", {"n_clusters": 2}),
 ]
 
 

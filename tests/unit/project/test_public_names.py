@@ -39,7 +39,7 @@ FIELDS = {
 SCORES = {
     ("functional", "four_corners"): {"mse", "mse_per_true_mode", "found", "missed", "spurious"},
     ("functional_regression", "sinusoid"): {"mse", "branch_recall"},
-    ("functional_c", "iris"): {"ari", "nmi", "centroid_mse"},
+    ("functional_c", "iris"): {"ari", "nmi", "centroid_mse", "inertia"},
 }
 
 

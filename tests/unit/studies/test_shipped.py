@@ -148,6 +148,9 @@ def sampled(name, rng):
         yield place, result, int(rng.choice(result.numbers))
 
 
+MEASURED_SINCE = {"inertia"}  # the finished tables of clusters are older than this measure
+
+
 def check_again(result, number, day):
     """Make one run again: it must end well, with the same guarantee and the same scores."""
     (piece,) = split(result.cell, 1, skip=set(result.cell.numbers) - {number})
@@ -155,9 +158,9 @@ def check_again(result, number, day):
     words = f"{piece}, sampled on {day}"
     assert again.failures == (), words
     assert again.status == result.status, words
-    assert set(again.scores) == set(result.scores), words
-    for measure, values in again.scores.items():
-        assert values[0] == pytest.approx(result.scores[measure][at], rel=1e-6, abs=1e-9), (words, measure)
+    assert set(again.scores) - MEASURED_SINCE == set(result.scores) - MEASURED_SINCE, words
+    for measure, values in result.scores.items():
+        assert again.scores[measure][0] == pytest.approx(values[at], rel=1e-6, abs=1e-9), (words, measure)
 
 
 @pytest.mark.slow

@@ -181,7 +181,7 @@ def test_infinite_and_missing_scores_come_back_as_they_were(path, seed):
     assert list(back.scores) == ["mse"]
     assert back.scores["mse"][::2] == (math.inf, 0.1)
     assert math.isnan(back.scores["mse"][1])
-    assert set(store.finished(other).scores) == {"ari", "nmi", "centroid_mse"}
+    assert set(store.finished(other).scores) == {"ari", "nmi", "centroid_mse", "inertia"}
     assert {found.cell.method for found in results_in(path)} == {"mean_shift", "kmeans"}
 
 
