@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -274,6 +275,31 @@ class Release:
     def bare_surface(self) -> BareSurface | None:
         """The surface as its method made it, in the box that the method saw: what post-processing works on."""
         return self.surface.bare if isinstance(self.surface, SurfaceInUnits) else self.surface
+
+    @cached_property
+    def _covariances(self) -> tuple[np.ndarray, np.ndarray] | None:
+        surface = self.bare_surface
+        if surface is None or self.curve is not None or self.significance is None:
+            return None  # not read off a surface as its bumps
+        from dpgrams_core.numerics.regions import mode_covariances  # here, since few ask
+
+        units, modes = self.surface, self.modes
+        if not isinstance(units, SurfaceInUnits):
+            return mode_covariances(surface, modes)
+        noise, both = mode_covariances(surface, units.to_bare(modes))
+        sides = units.bandwidths / surface.bandwidth
+        return noise * np.outer(sides, sides), both * np.outer(sides, sides)
+
+    @property
+    def noise_covariances(self) -> np.ndarray | None:
+        """Covariances (k, d, d) of the modes by the noise alone, from the release: where the same reading would put
+        them without it, the modes of the *smoothed density*.  None for modes that were not read off a surface."""
+        return None if self._covariances is None else self._covariances[0]
+
+    @property
+    def mode_covariances(self) -> np.ndarray | None:
+        """The same by noise and sampling: how far the modes of the *population* may be."""
+        return None if self._covariances is None else self._covariances[1]
 
     @property
     def rows(self) -> np.ndarray:

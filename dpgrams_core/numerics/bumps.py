@@ -352,8 +352,13 @@ class _Search(_Map):
         return float(height.flat[top]), place, float(self.spreads[number])
 
 
-def _fit(surfaces: Sequence[ReleasedSurface], found: Sequence[Bumps], reference: float) -> list[Bumps]:
-    """Joint maximum of likelihood and weak priors over all bumps of each surface, by L-BFGS with the exact gradient."""
+def _fit(
+    surfaces: Sequence[ReleasedSurface], found: Sequence[Bumps], reference: float, held: bool = False
+) -> list[Bumps]:
+    """Joint maximum of likelihood and weak priors over all bumps of each surface, by L-BFGS with the exact gradient.
+
+    ``held`` keeps the centres where they are.
+    """
     d = surfaces[0].dimension
     shares = [surface.n / len(bumps.centres) for surface, bumps in zip(surfaces, found, strict=True)]
     starts = [
@@ -363,7 +368,11 @@ def _fit(surfaces: Sequence[ReleasedSurface], found: Sequence[Bumps], reference:
     edges = (surfaces[0].box.T / reference).tolist()
     low, high = ([*edge, *logs] for edge, logs in zip(edges, ((-3.0, -4.0), (1.5, 2.0)), strict=True))
     lows, highs = ([np.tile(edge, len(start)) for start in starts] for edge in (low, high))
-    loss = _Losses(surfaces, shares, [len(start) for start in starts], reference)
+    if held:
+        for start, *bounds in zip(starts, lows, highs, strict=True):
+            for bound in bounds:
+                bound.reshape(-1, d + 2)[:, :d] = start[:, :d]
+    loss = Losses(surfaces, shares, [len(start) for start in starts], reference)
     with _threads().limit(limits=1):
         ends = minimised(loss, [start.ravel() for start in starts], lows, highs, *FIT_LIMITS)
     fitted = []
@@ -373,7 +382,14 @@ def _fit(surfaces: Sequence[ReleasedSurface], found: Sequence[Bumps], reference:
     return fitted
 
 
-class _Losses:
+def bumps_at(surface: Released, centres: Array, reference: float) -> Bumps:
+    """The likeliest spreads and records of bumps whose centres are given."""
+    spreads = np.full(len(centres), reference)
+    begun = Bumps(centres, spreads, fitted_records(surface, centres, spreads, surface.n / len(centres)))
+    return _fit([surface], [begun], reference, held=True)[0]  # type: ignore[list-item]
+
+
+class Losses:
     """Minus the log-likelihood of bumps and its slope, for many surfaces in one call (together.py).
 
     A run's bumps are rows (centre, log spread, log records), all in units of the usual ones; ``pairs`` are the numbers

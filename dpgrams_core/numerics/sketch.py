@@ -63,7 +63,7 @@ THREADED_CHUNKS = 16
 @lru_cache(maxsize=16)
 def vertices(d: int, blocks: int) -> Array:
     """The public vertices of ``blocks`` blocks in units of 1 / h, (blocks, VERTICES, d)."""
-    gauss = ndtri(_hashed(blocks * VERTICES * d)).reshape(blocks, VERTICES, d)
+    gauss = ndtri(hashed(blocks * VERTICES * d)).reshape(blocks, VERTICES, d)
     gauss = gauss - gauss.mean(axis=1, keepdims=True)  # differences do not see the mean of their block
     covariance = 2 * np.einsum("bni,bnj->ij", gauss, gauss) / (blocks * (VERTICES - 1))
     result = gauss @ np.linalg.inv(np.linalg.cholesky(covariance)).T
@@ -71,7 +71,7 @@ def vertices(d: int, blocks: int) -> Array:
     return result
 
 
-def _hashed(count: int) -> Array:
+def hashed(count: int) -> Array:
     """``count`` public numbers that look uniform on (0, 1): the SplitMix64 hash of 1, ..., count."""
     x = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

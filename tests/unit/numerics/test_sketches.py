@@ -156,7 +156,7 @@ def test_the_public_rules():
 def test_the_frequencies_are_the_same_everywhere():
     # The first outputs of SplitMix64 from state 0, as its author publishes them.
     expected = [((number >> 11) + 0.5) * 2.0**-53 for number in (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4)]
-    np.testing.assert_array_equal(module._hashed(2), expected)
+    np.testing.assert_array_equal(module.hashed(2), expected)
     corners = vertices(5, 9)
     gaps = corners[:, :, None, :] - corners[:, None, :, :]
     covariance = np.einsum("bijk,bijl->kl", gaps, gaps) / (2 * 9 * PAIRS)

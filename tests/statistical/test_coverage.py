@@ -1,0 +1,45 @@
+"""Regions keep their promise: distances in units of the covariance follow chi-square, and wrong ones are caught."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dpgrams_core as dg
+from dpgrams_core.methods.functional.modes import read_together
+
+RUNS, N, H = 60, 2000, 1.2
+WITHIN = 0.3  # of the mean of chi-square with two degrees: 4 standard errors of 240 regions, about
+
+
+@pytest.fixture(scope="module")
+def distances() -> dict[str, np.ndarray]:
+    found: dict[str, list[float]] = {"noise": [], "population": []}
+    for seed in range(RUNS):
+        data = dg.load_dataset("four_corners", n=N, seed=seed)
+        release = dg.run("functional", data, epsilon=1.0, seed=seed, n_modes=4, bandwidth=H)
+        clean = replace(release.surface, coefficients=release.surface.exact(data.points))
+        (without,) = read_together([replace(release, surface=clean)])
+        targets = {"noise": without.modes, "population": data.true_modes}
+        for kind, covariances in (("noise", release.noise_covariances), ("population", release.mode_covariances)):
+            for mode, covariance in zip(release.modes, covariances, strict=True):
+                gap = mode - targets[kind][np.argmin(((targets[kind] - mode) ** 2).sum(axis=1))]
+                found[kind].append(float(gap @ np.linalg.solve(covariance, gap)))
+    return {kind: np.array(values) for kind, values in found.items()}
+
+
+@pytest.mark.parametrize("kind", ["noise", "population"])
+def test_regions_are_as_large_as_they_should_be_and_no_larger(distances: dict[str, np.ndarray], kind: str) -> None:
+    """The mean is 2 in two columns; with 2/3 of the covariance it would be 3, with 3/2 of it 1.33."""
+    mean = float(distances[kind].mean())
+    assert abs(mean - 2) < 2 * WITHIN
+    for wrong in (2 / 3, 3 / 2):
+        assert abs(mean / wrong - 2) > 2 * WITHIN
+
+
+@pytest.mark.parametrize("kind", ["noise", "population"])
+def test_about_95_of_100_regions_hold_what_they_promise(distances: dict[str, np.ndarray], kind: str) -> None:
+    share = float((distances[kind] < 5.991).mean())
+    assert 0.91 < share < 0.985

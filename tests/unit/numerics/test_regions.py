@@ -1,0 +1,95 @@
+"""Covariances of modes: the closed forms against slow ones, units, and where there are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpgrams_core as dg
+from dpgrams_core.model.results import Release
+from dpgrams_core.numerics.bumps import Bumps, overlap
+from dpgrams_core.numerics.regions import tangents
+
+BUMPS = Bumps(np.array([[0.0, 0.3], [0.8, -0.2]]), np.array([0.5, 0.9]), np.array([3.0, 5.0]))
+
+
+def moved(at: np.ndarray) -> Bumps:
+    table = at.reshape(-1, 4)
+    return Bumps(table[:, :2], np.exp(table[:, 2]), np.exp(table[:, 3]))
+
+
+def test_the_products_of_derivatives_are_those_of_differences() -> None:
+    at = np.column_stack([BUMPS.centres, np.log(BUMPS.spreads), np.log(BUMPS.records)]).ravel()
+    step = 1e-4 * np.eye(len(at))
+
+    def product(one: np.ndarray, two: np.ndarray) -> float:
+        first, second = moved(one), moved(two)
+        both = overlap(0.7, np.vstack([first.centres, second.centres]), np.append(first.spreads, second.spreads))
+        return float(first.records @ both[:2, 2:] @ second.records)
+
+    slow = [
+        [
+            (product(at + a, at + b) - product(at + a, at - b) - product(at - a, at + b) + product(at - a, at - b))
+            / (4 * 1e-8)
+            for b in step
+        ]
+        for a in step
+    ]
+    np.testing.assert_allclose(tangents(0.7, BUMPS, BUMPS), slow, rtol=1e-5, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def released() -> Release:
+    return dg.run("functional", dg.load_dataset("four_corners", n=2000, seed=0), epsilon=1.0, seed=0, n_modes=4)
+
+
+def test_covariances_are_positive_and_the_population_is_less_certain(released: Release) -> None:
+    noise, both = released.noise_covariances, released.mode_covariances
+    assert noise is not None
+    assert both is not None
+    assert noise.shape == both.shape == (4, 2, 2)
+    assert (np.linalg.eigvalsh(noise) > 0).all()
+    assert (np.linalg.eigvalsh(both - noise) > 0).all()
+
+
+def test_less_noise_makes_the_first_kind_smaller_and_leaves_the_sampling() -> None:
+    data = dg.load_dataset("four_corners", n=2000, seed=0)
+    few, many = (dg.run("functional", data, epsilon=e, seed=0, n_modes=4, bandwidth=1.0) for e in (1.0, 10.0))
+    assert np.trace(few.noise_covariances[0]) > 10 * np.trace(many.noise_covariances[0])
+    sampling = [np.trace(each.mode_covariances[0] - each.noise_covariances[0]) for each in (few, many)]
+    assert sampling[0] == pytest.approx(sampling[1], rel=0.5)
+
+
+def test_covariances_are_in_the_units_of_the_columns() -> None:
+    points = dg.load_dataset("four_corners", n=2000, seed=0).points
+    plain, grams = (
+        dg.load_table(
+            pd.DataFrame({"a": points[:, 0], "b": factor * points[:, 1]}),
+            columns=["a", "b"],
+            box=[(-8, 8), (-8 * factor, 8 * factor)],
+        )
+        for factor in (1, 1000)
+    )
+    one, two = (dg.run("functional", data, epsilon=1.0, n_modes=4) for data in (plain, grams))
+    assert one.noise_covariances is not None
+    assert two.noise_covariances is not None
+    ratio = np.median(two.noise_covariances[:, 1, 1]) / np.median(one.noise_covariances[:, 1, 1])
+    assert 1e5 < ratio < 1e7
+
+
+def test_modes_that_were_not_read_off_a_surface_have_none() -> None:
+    release = dg.run("mean_shift", dg.load_dataset("four_corners", n=200, seed=0), seed=0)
+    assert release.noise_covariances is None
+    assert release.mode_covariances is None
+
+
+def test_a_sketch_has_covariances_too() -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(centre, 0.3, (2000, 4)) for centre in (-2, 2)])
+    frame = pd.DataFrame(points, columns=list("abcd"))
+    data = dg.load_table(frame, columns=list("abcd"), box=[(-4, 4)] * 4)
+    release = dg.run("functional", data, epsilon=5.0, n_modes=2)
+    assert release.mode_covariances is not None
+    assert release.mode_covariances.shape == (2, 4, 4)
+    assert (np.linalg.eigvalsh(release.mode_covariances) > 0).all()
