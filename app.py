@@ -6,7 +6,7 @@ Streamlit imports this file once to find ``app``, the server with its doors, and
 import streamlit as st
 
 from dpgrams_core.model.places import ASSETS
-from pages._ui.exports import present
+from pages._ui.exports import share
 from pages._ui.server import app as server
 
 
@@ -27,7 +27,7 @@ def main() -> None:
             st.Page("pages/my_data.py", title="My data", icon=":material/upload_file:"),
         ]
     )
-    if st.session_state.get("_page") != navigation.title:
+    if st.session_state.get("_page") != navigation.title or "_wanted" in st.session_state:
         # A widget belongs to its page, so another page would start the same control afresh: hand its value over.
         for key in st.session_state.get("_url_defaults", {}):
             if key in st.session_state:
@@ -35,7 +35,7 @@ def main() -> None:
         st.session_state["_page"] = navigation.title
     if wanted := st.session_state.pop("_wanted", None):
         st.switch_page(wanted[0], query_params=wanted[1])
-    present.bar()
+    share.bar(navigation.url_path)
     navigation.run()
 
 

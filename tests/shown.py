@@ -107,3 +107,18 @@ def assert_shared_keys_agree(app: AppTest, other: AppTest, *least: str) -> None:
         options = [[text.partition(" (")[0] for text in page[key].options] for page in (here, there)]
         assert options[0] == options[1], key
         assert there[key].value == here[key].value, key
+
+
+class Dropped:
+    """A file as the uploader hands it over, once."""
+
+    file_id = "1"
+
+    def __init__(self, content):
+        self.content, self.name = content, "settings.json"
+
+    def getvalue(self):
+        return self.content
+
+    def close(self):
+        pass

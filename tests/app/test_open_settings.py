@@ -9,22 +9,7 @@ import pytest
 from dpgrams_core.model.errors import DataError
 from pages._ui import exports
 from pages._ui.server import uploads
-from tests.shown import all_text, answer, new_page, opened, widget
-
-
-class Dropped:
-    """A file as the uploader hands it over, once."""
-
-    file_id = "1"
-
-    def __init__(self, content):
-        self.content, self.name = content, "settings.json"
-
-    def getvalue(self):
-        return self.content
-
-    def close(self):
-        pass
+from tests.shown import Dropped, all_text, answer, new_page, opened, widget
 
 
 @pytest.fixture

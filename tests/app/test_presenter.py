@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs
+
 from streamlit.testing.v1 import AppTest
 
-from dpgrams_core.exports.deck import Scene, deck_text
+from dpgrams_core.exports.deck import NO_DECK, OWN_DATA, Scene, deck_json, deck_text, read_deck_text
+from pages._ui.server import uploads
 from tests.places import ROOT
+from tests.shown import Dropped
 
 APP = ROOT / "app.py"
 
@@ -61,3 +65,68 @@ def test_a_deck_in_the_link_stays_there_and_a_bad_one_is_named():
     app = presented("paper", deck=deck[:-9], scene="many")
     assert "deck" not in app.query_params
     assert any("deck" in item.value and "scene" in item.value for item in app.info)
+
+
+DIALOG = """
+import streamlit as st
+from pages._ui.exports import present, share
+st.session_state["_page"] = {page!r}
+present.bar()
+share.share_link("somewhere")
+share.talk()
+"""
+
+
+def shared(page: str, **query: str) -> AppTest:
+    """What the share dialog of a page holds; AppTest does not show a dialog beside a page."""
+    app = AppTest.from_string(DIALOG.format(page=page))
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def told(app: AppTest) -> str:
+    return " ".join(str(item.value) for kind in ("caption", "error", "markdown") for item in app.get(kind))
+
+
+def test_a_page_becomes_a_scene_with_its_settings_and_without_how_it_is_shown():
+    app = shared("Guarantee", epsilon="2", measure="off", accountants="off")
+    app.text_input(key="scene_title").set_value("What [ε] means")
+    app.text_area(key="scene_notes").set_value("Speak slowly.")
+    app.button(key="scene_add").click().run()
+    app.button(key="scene_add").click().run()
+    first, second = read_deck_text(app.session_state["deck"])
+    assert (first.page, first.title, first.notes) == ("guarantee", "What [ε] means", "Speak slowly.")
+    assert parse_qs(first.query) == {"epsilon": ["2"], "measure": ["off"], "accountants": ["off"]}
+    assert second == Scene("guarantee", first.query)  # what was typed is used up
+    assert "1. **What \\[ε\\] means**" in told(app)
+    app.button(key="scene_up_1").click().run()
+    assert read_deck_text(app.session_state["deck"]) == (second, first)
+    app.button(key="scene_out_0").click().run()
+    assert read_deck_text(app.session_state["deck"]) == (first,)
+
+
+def test_my_data_are_no_scene():
+    app = shared("My data")
+    assert OWN_DATA in told(app)
+    assert "nothing of your file" in told(app)
+    assert "scene_add" not in {button.key for button in app.button}
+
+
+def test_a_deck_is_opened_from_its_file_and_a_bad_file_gets_a_sentence(monkeypatch):
+    waiting: list[Dropped] = []
+    monkeypatch.setattr(uploads, "upload_box", lambda *_, **__: waiting.pop() if waiting else None)
+    scenes = (Scene("modes", "epsilon=2", "One"), Scene("paper", "", "Two", "A note"))
+    for content, kept in ((deck_json(scenes).encode(), True), (b'{"format": "else"}', False), (b"\xff", False)):
+        waiting.append(Dropped(content))
+        app = shared("Paper")
+        assert (app.session_state["deck"] == deck_text(scenes)) == kept
+        assert (NO_DECK in told(app)) != kept
+
+
+def test_a_link_to_a_deck_begins_with_its_first_scene():
+    app = presented("paper", deck=deck_text((Scene("guarantee", "epsilon=2&prior=20", "First"), Scene("paper"))))
+    assert app.session_state["scene"] == 1
+    assert app.query_params["prior"] == "20"  # of the page Guarantee

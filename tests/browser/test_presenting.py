@@ -1,0 +1,112 @@
+"""A talk: a page is shared and added as a scene, and the scenes are shown by keyboard."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+QUICK = "n=200&method=functional&curve=off&runs=off&landscape=off"
+
+
+def share(dashboard, tab):
+    dashboard.page.locator(".st-key-share button").click()
+    dialog = dashboard.page.get_by_role("dialog")
+    dialog.get_by_role("tab", name=tab).click()
+    dashboard.settle()
+    return dialog
+
+
+def add_scene(dashboard, title, notes):
+    dialog = share(dashboard, "Scenes of a talk")
+    dialog.get_by_role("textbox", name="Title of the scene").fill(title)
+    dialog.get_by_role("textbox", name="Notes for the speaker").fill(notes)
+    dialog.get_by_role("button", name="Add this page as a scene").click()
+    expect(dialog.get_by_text(title, exact=True)).to_be_visible()
+    dashboard.settle()
+    return dialog
+
+
+def assert_on_one_screen(page):
+    """The picture has most of the height, and nothing needs scrolling."""
+    main = "document.querySelector('[data-testid=stMain]')"
+    assert page.evaluate(f"{main}.scrollHeight <= {main}.clientHeight")
+    picture = page.locator("canvas, .stPlotlyChart").first.bounding_box()
+    height = page.viewport_size["height"]
+    assert picture["height"] >= 0.7 * height
+    assert picture["y"] + picture["height"] <= height
+
+
+@pytest.mark.parametrize(("width", "height", "scheme"), [(1280, 720, "light"), (1440, 900, "dark")])
+def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(make_dashboard, width, height, scheme):
+    dashboard = make_dashboard(width, scheme)
+    page = dashboard.page
+    page.set_viewport_size({"width": width, "height": height})
+    dashboard.open(f"?{QUICK}&epsilon=5")
+    dialog = share(dashboard, "This page as a link")
+    link = dialog.get_by_label("Link to this page")
+    expect(link).to_have_value(re.compile(r"epsilon=5(?!.*presenter)"))
+    dialog.get_by_role("button", name="Copy link").click()
+    expect(dialog.get_by_text("Copied.")).to_be_visible()
+    dialog.get_by_text("In presenter mode").click()
+    expect(link).to_have_value(re.compile("epsilon=5.*presenter=on"))
+    assert dialog.get_by_alt_text("QR code of the link").bounding_box()["width"] > 150
+    dashboard.shoot(f"share_{scheme}")
+    page.keyboard.press("Escape")
+    add_scene(dashboard, "Four hills", "Speak of hills.")
+    page.keyboard.press("Escape")
+    dashboard.settle()
+    dashboard.follow("Guarantee", "guarantee")
+    dashboard.settle()
+    dialog = add_scene(dashboard, "What it means", "")
+    dialog.get_by_role("button", name="Present", exact=True).click()
+    where = page.locator(".where")
+    expect(where).to_have_text("1 / 2  Four hills")
+    expect(page.locator("figure")).to_have_attribute("data-epsilon", "5")
+    dashboard.settle()
+    assert_on_one_screen(page)
+    page.keyboard.press("n")
+    expect(page.get_by_text("Speak of hills.")).to_be_visible()
+    page.keyboard.press("n")
+    page.keyboard.press(" ")  # plays ε from 5 to its end
+    expect(page.locator("figure")).to_have_attribute("data-epsilon", "10")
+    dashboard.settle()
+    page.keyboard.press("ArrowRight")
+    expect(where).to_have_text("2 / 2  What it means")
+    dashboard.settle()
+    assert_on_one_screen(page)
+    deck_link = page.url
+    page.keyboard.press("ArrowRight")  # there is none
+    page.keyboard.press("ArrowLeft")
+    expect(where).to_have_text("1 / 2  Four hills")
+    expect(page.locator("figure")).to_have_attribute("data-epsilon", "5")  # the scene, not where it was played to
+    dashboard.settle()
+    page.goto(deck_link)  # another visitor with the link
+    expect(where).to_have_text("2 / 2  What it means")
+    dashboard.settle()
+
+
+def test_a_picture_stands_inside_another_page_with_its_handle_and_nothing_else(dashboard):
+    page = dashboard.page
+    dashboard.open(f"?{QUICK}&epsilon=5")
+    dialog = share(dashboard, "This page as a link")
+    dialog.get_by_text("Inside another page").click()
+    code = dialog.get_by_label("HTML that shows this page inside another")
+    expect(code).to_have_value(re.compile("<iframe src.*embed=true"))
+    html = code.input_value()
+    page.goto(f"{dashboard.address}/_stcore/health")  # any page of this server may frame it
+    page.set_content(html)
+    inside = page.frame_locator("iframe")
+    figure = inside.locator("figure")
+    expect(figure).to_have_attribute("data-epsilon", "5")
+    for name in ("stSidebar", "stHeader"):
+        expect(inside.get_by_test_id(name)).to_be_hidden()
+    assert inside.get_by_role("button", name="Next scene").count() == 0
+    handle = inside.get_by_role("slider", name=re.compile("drag to see"))
+    handle.focus()
+    handle.press("ArrowLeft")
+    expect(figure).to_have_attribute("data-epsilon", "4")
+    (frame,) = page.frames[1:]
+    dashboard.until(lambda: "epsilon=4" in frame.url, "the handle did not set ε")
+    assert "embed=true" in frame.url  # moving a control does not end it
