@@ -72,8 +72,8 @@ import streamlit as st
 from pages._ui.exports import present, share
 st.session_state["_page"] = {page!r}
 present.bar()
-share.share_link("somewhere")
-share.talk()
+share.share_link()
+share.talk("somewhere")
 """
 
 

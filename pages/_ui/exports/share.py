@@ -55,9 +55,9 @@ def dialog(path: str) -> None:
     """The page as a link, and scenes of a talk; it is drawn anew alone, without the page."""
     this, those = st.tabs([LINK, SCENES])
     with this:
-        share_link(path)
+        share_link()
     with those:
-        talk()
+        talk(path)
 
 
 def settings_here() -> dict[str, str]:
@@ -65,16 +65,17 @@ def settings_here() -> dict[str, str]:
     return {key: text for key, text in st.query_params.to_dict().items() if key not in state.SHOWING}
 
 
-def address(path: str, query: Mapping[str, str]) -> str:
-    """The whole address of a page of this server as this visitor reaches it."""
-    return f"{(st.context.url or '').rstrip('/')}/{path}" + (f"?{urlencode(query)}" if query else "")
+def address(query: Mapping[str, str], without: str = "") -> str:
+    """The whole address of this page as this visitor reaches it, or ``without`` its path that of the dashboard."""
+    here = (st.context.url or "").rstrip("/")
+    return (here.removesuffix(f"/{without}") if without else here) + (f"?{urlencode(query)}" if query else "")
 
 
-def share_link(path: str) -> None:
+def share_link() -> None:
     """A link to this page with its settings, to copy or to point a phone at."""
     st.session_state.setdefault("share_how", "page")
     how = one_of_few("How it opens", "share_how", WAYS)
-    link = address(path, settings_here() | ADDED[how])
+    link = address(settings_here() | ADDED[how])
     if how == "embed":
         code = f'<iframe src="{link.replace("&", "&amp;")}" width="100%" height="720" title="DP-GRAMS"></iframe>'
         copied(code, "HTML that shows this page inside another", "Copy HTML", "share_link")
@@ -102,15 +103,15 @@ def qr_code(link: str) -> None:
     st.html(f'<img class="qr" alt="QR code of the link" src="{drawn}">')
 
 
-def talk() -> None:
+def talk(path: str) -> None:
     """The scenes of this session's deck: add this page, put them in order, present, save, open."""
     above = st.container()
     open_deck()  # what it holds is listed above
     with above:
-        scenes()
+        scenes(path)
 
 
-def scenes() -> None:
+def scenes(path: str) -> None:
     """This page as a further scene, and those that there are."""
     if problem := st.session_state.pop(PROBLEM, ""):
         layout.problem(layout.plain(problem))
@@ -123,7 +124,7 @@ def scenes() -> None:
         st.caption(OWN_DATA if st.session_state.get("_page") == "My data" else "This page is no scene of a talk.")
     if known := present.deck():
         listed(known)
-        save(known)
+        save(known, path)
 
 
 def add(page: str) -> None:
@@ -156,7 +157,7 @@ def listed(known: Deck) -> None:
             st.button(f"Remove scene {number + 1}", key=f"scene_out_{number}", on_click=without, **which)
 
 
-def save(known: Deck) -> None:
+def save(known: Deck, path: str) -> None:
     """Present the deck, or take it along."""
     with st.container(horizontal=True):
         look: Any = {"icon": ":material/slideshow:", "type": "primary"}
@@ -166,7 +167,7 @@ def save(known: Deck) -> None:
     if len(text := deck_text(known)) > LONGEST_LINK:
         st.caption("This deck is too long for a link: save it as a file.")
         return
-    link = address("", PRESENTS | {state.DECK: text})
+    link = address(PRESENTS | {state.DECK: text}, without=path)
     copied(link, "Link to this deck", "Copy link", "deck_link")
     qr_code(link)
 
