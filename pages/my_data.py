@@ -10,6 +10,7 @@ from dpgrams_core.model.errors import BudgetError, SpecError
 from dpgrams_core.own_data.release import open_budget, overlap_words
 from dpgrams_core.privacy.ledger.book import Account, Ledger
 from pages._ui import layout, state
+from pages._ui.jobs import private_workers
 from pages._ui.layout import plain
 from pages._ui.my_data.budget import offered, plan_controls, price_and_release, release_title, start_controls, trial
 from pages._ui.my_data.file import columns_step, columns_title, file_step, file_title
@@ -48,6 +49,7 @@ def before_release(mine: Own, account: Account | None, request: Request | None) 
 def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     """The four steps, in order; each is open until it is done."""
     steps, first = st.empty(), st.empty()
+    _ = private_workers().ready  # starts them, so that they are there when a file comes
     if mine.problem:
         st.error(plain(mine.problem), icon=":material/error:")
     opened = mine.table is not None

@@ -68,6 +68,7 @@ REMEMBERED = {
     "pages._ui.jobs.jobs": "public settings; work of one session is kept there, and has its visitor for a key",
     "pages._ui.jobs.memory": "runs on listed data sets, or on the twin of a release, which is synthetic",
     "pages._ui.jobs.workers": "nothing: processes",
+    "pages._ui.jobs.private_workers": "nothing: processes, which remember nothing of what they are given",
     **{
         f"{CORE}.datasets.real.{name}": "nothing, or the path of a file: public data sets"
         for name in ("iris", "digits", "digits_as_run", "mnist", "_genes", "_measuring_copy")

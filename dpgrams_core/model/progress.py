@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
+# What calls a function with arguments: here, or in another process.
+Worker = Callable[..., Any]
 SMALLEST_SHARE = 0.01  # below this an estimate would be a guess
 
 
@@ -28,6 +31,11 @@ def time_left(share: float, elapsed: float, before: float = 0.0) -> float | None
     if gained < SMALLEST_SHARE * (1 - before) or share >= 1:
         return None
     return elapsed * (1 - share) / gained
+
+
+def here(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The worker that is this process."""
+    return function(*arguments)
 
 
 class Stopped(BaseException):

@@ -5,6 +5,10 @@ is known before a record is read; charge the ledger; draw; compare what ran with
 finished and keep it beside its charge (own_data/kept.py); and only then read off it what its method reads off, and keep
 that as well.  A crash at any step leaves the ledger at or above what was drawn.  From the first keeping on, what was
 drawn is not lost either: reading may take minutes, be killed or fail, and is then done when it is opened again.
+
+The long steps (price, draw, reading) may be done by a worker process.  It is given records and settings and no ledger:
+the charge is made here before the draw is asked for, and what comes back is held against it here.  A worker that dies
+may have its draw made again by another: of the first nothing was seen, so one draw leaves, under one charge.
 """
 
 from __future__ import annotations
@@ -15,14 +19,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dpgrams_core.methods.registry import METHODS, as_asked, draw, read_off
 from dpgrams_core.model.environment import read_settings
 from dpgrams_core.model.errors import BudgetError, DataError, PrivacyLeakWarning, SpecError
-from dpgrams_core.model.progress import uninterrupted
-from dpgrams_core.model.results import Dataset
-from dpgrams_core.own_data.bounds import PrivateRange, plan_range, private_range
+from dpgrams_core.model.progress import Worker, here, uninterrupted
+from dpgrams_core.model.results import Dataset, Release
+from dpgrams_core.own_data.bounds import PrivateRange, RangePlan, plan_range, private_range
 from dpgrams_core.own_data.kept import pack_bounds, pack_release
-from dpgrams_core.own_data.pricing import quote, refuse_unproven
+from dpgrams_core.own_data.pricing import Quote, quote, refuse_unproven
 from dpgrams_core.own_data.reading.table import Table
 from dpgrams_core.own_data.record import RecordedRelease, recorded
 from dpgrams_core.own_data.table import OwnData, picked_names, picked_rows
@@ -80,7 +86,14 @@ def overlap_words(data: Dataset | Table, ledger: Ledger) -> str:
 
 @uninterrupted()  # nothing ends it between its charge and its keeping
 def release(
-    method: str, data: Dataset, ledger: Ledger, *, accept_unproven: bool = False, keep: bool = True, **options: Any
+    method: str,
+    data: Dataset,
+    ledger: Ledger,
+    *,
+    accept_unproven: bool = False,
+    keep: bool = True,
+    worker: Worker = here,
+    **options: Any,
 ) -> PaidRelease:
     """Run a method once on private data, paid for in the ledger.
 
@@ -92,6 +105,7 @@ def release(
     accept_unproven : take a method whose guarantee is not proven, too. Its claimed ε is charged and marked.
     keep : write what is released beside its charge, so that ``own_data.kept.read_kept`` finds it again. Where that
         fails, the release is given all the same, with ``kept=False``.
+    worker : where the long steps run, such as ``Processes.call`` of ``sweeps.executors``.
     **options : fields of the method's spec; no seed.
 
     Raises
@@ -115,7 +129,8 @@ def release(
         raise DataError("The data are not private: use run, which needs no ledger.")
     if "seed" in options:
         raise SpecError("seed", options["seed"], "the data are private, and a release has no seed; leave it out")
-    offer = quote(method, data, **options)
+    quick = method not in METHODS or METHODS[method].bare is not None
+    offer = (here if quick else worker)(_quoted, method, data, options)
     if not accept_unproven:
         refuse_unproven(offer)
     ReleaseNoise()  # a machine without OpenDP is refused before it is charged
@@ -130,12 +145,7 @@ def release(
         description=METHODS[method].title + columns,
         identity=identity,
     )
-    if offer.guarantee.words == "proven":
-        drawn = draw(method, data, **options)
-    else:
-        with warnings.catch_warnings():  # refused above unless it was accepted
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            drawn = draw(method, data, **options)
+    drawn = worker(_drawn, method, data, options, offer.guarantee.words == "proven")
     # What ran must be what was priced; otherwise it is withheld, and its charge stays.
     got, promised = (
         (item.epsilon, item.delta, item.words, item.neighbours) for item in (drawn.guarantee, offer.guarantee)
@@ -144,13 +154,29 @@ def release(
         raise RuntimeError("what ran is not what was charged; this is a bug, and the result is withheld")
     made = recorded(as_asked(drawn, data), data)
     kept = _finished(ledger, charge, lambda: pack_release(made, data.method_box), keep)
-    whole = read_off(drawn, data.method_box)
-    if whole is not drawn:
+    if METHODS[method].reading is None:
+        return PaidRelease(**vars(made), charge=charge, kept=kept)
+    whole = drawn
+    with suppress(Exception):  # a worker died of it: then it is what was drawn, as where reading fails
+        whole = worker(read_off, drawn, data.method_box)
+    if not whole.unread:
         made = made.with_reading(as_asked(whole, data))
         if kept:  # so that it is there at once, and the same under a later version that reads better
             with suppress(Exception):  # then it is read again when it is opened
                 ledger.keep(charge, pack_release(made, data.method_box), instead=True)
     return PaidRelease(**vars(made), charge=charge, kept=kept)
+
+
+def _quoted(method: str, data: Dataset, options: dict[str, Any]) -> Quote:
+    return quote(method, data, **options)
+
+
+def _drawn(method: str, data: Dataset, options: dict[str, Any], proven: bool) -> Release:
+    """The draw; of what is not proven the warning is left out, since it was accepted before it was charged."""
+    with warnings.catch_warnings():
+        if not proven:
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+        return draw(method, data, **options)
 
 
 def _finished(ledger: Ledger, charge: Charge, pack: Callable[[], bytes], keep: bool) -> bool:
@@ -173,7 +199,14 @@ def _finished(ledger: Ledger, charge: Charge, pack: Callable[[], bytes], keep: b
 
 @uninterrupted()
 def release_range(
-    table: Table, column: str, ledger: Ledger, *, epsilon: float, delta: float = 1e-6, keep: bool = True
+    table: Table,
+    column: str,
+    ledger: Ledger,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    keep: bool = True,
+    worker: Worker = here,
 ) -> PaidRange:
     """Buy an estimate of one column's bounds (bounds.py), paid for in the ledger; kept as a release is.
 
@@ -181,7 +214,7 @@ def release_range(
     """
     values = picked_rows(table, picked_names(table, [column]))
     plan = plan_range(len(values), epsilon, delta)
-    noise = ReleaseNoise()
+    ReleaseNoise()  # as above
     charge = ledger.charge(
         _opened(table.identity, ledger),
         plan.events,
@@ -191,9 +224,13 @@ def release_range(
         description=f"Bounds of {column}",
         identity=table.identity,
     )
-    found = private_range(values[:, 0], plan, noise)
+    found = worker(_range, values[:, 0], plan)
     kept = _finished(ledger, charge, lambda: pack_bounds(column, found.low, found.high), keep)
     return PaidRange(found=found, charge=charge, kept=kept)
+
+
+def _range(values: np.ndarray, plan: RangePlan) -> PrivateRange:
+    return private_range(values, plan, ReleaseNoise())
 
 
 def _opened(

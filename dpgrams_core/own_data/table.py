@@ -21,6 +21,7 @@ import numpy as np
 from dpgrams_core.model.checks import box_of, one_of, release_box
 from dpgrams_core.model.environment import Settings
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.progress import Worker, here
 from dpgrams_core.model.results import Dataset
 from dpgrams_core.own_data.reading.table import (
     REASONS,
@@ -162,7 +163,7 @@ def table_of_frame(frame: pd.DataFrame) -> Table:
             numeric[name] = cells
         columns.append((name, kind))
 
-    def pieces(_: object, names: Sequence[str]) -> Iterator[list[Array]]:
+    def pieces(names: Sequence[str]) -> Iterator[list[Array]]:
         at_once = max(1_024, NUMBERS_AT_ONCE // max(1, len(names)))  # some become text on the way
         for begin in range(0, len(frame), at_once) if names else ():
             yield [doubles(numeric[name].slice(begin, at_once).combine_chunks()) for name in names]
@@ -176,11 +177,12 @@ def read_upload(
     settings: Settings,
     room: Callable[[], int] | None = None,
     waiting: Callable[[], None] = do_nothing,
+    worker: Worker = here,
 ) -> Table:
     """Read an uploaded file in a guarded process, or refuse where uploads are switched off.
 
     It stays within the configured size.  ``room`` is asked, once the file's turn has come, how many bytes its numbers
-    may take; ``waiting`` is called from time to time until then.
+    may take; ``waiting`` is called from time to time until then.  What that process says is added up by ``worker``.
     """
     if not settings.uploads:
         raise DataError(
@@ -190,7 +192,7 @@ def read_upload(
     with reading(waiting):
         if room is not None and limits.max_numbers is not None:
             limits = replace(limits, max_numbers=max(1, min(limits.max_numbers, room() // 8)))
-        return read_handed_in(content, name, limits)
+        return worker(read_handed_in, content, name, limits)
 
 
 def picked_names(table: Facts, columns: Sequence[str], response: str | None = None) -> tuple[str, ...]:
@@ -239,14 +241,14 @@ def named_box(names: Sequence[str], box: object) -> Array:
     return release_box(bounds)
 
 
-def picked_rows(table: Table, names: Sequence[str]) -> Array:
+def picked_rows(table: Table, names: Sequence[str], worker: Worker = here) -> Array:
     """The picked columns as an array (n, d), one row for each row of the file and NaN where a cell is missing.
 
     It is refused for its number of rows alone, which is public: not for a missing value, nor for a column whose values
     are all the same, since whether a release happens must not depend on a record.
     """
     refuse_few(table.n_rows)
-    return np.column_stack(table.numbers(names))
+    return np.column_stack(table.numbers(names, worker))
 
 
 def refuse_few(rows: int) -> None:

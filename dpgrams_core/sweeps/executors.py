@@ -29,7 +29,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
 from dpgrams_core.model.checks import one_of
-from dpgrams_core.model.errors import SpecError
+from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.progress import Stopped, checkpoint, stoppable
 from dpgrams_core.numerics.threads import one_thread
 
@@ -267,6 +267,24 @@ class Processes:
             for future in flying:
                 future.cancel()
 
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function gives in a worker, in its owner's turn; another does it again where the worker dies.
+
+        It is a ``Worker`` (progress.py).  A refusal is raised here as it was there; of any other error only the name
+        comes back, since its words may quote what it was given.
+
+        >>> with Processes(1) as pool:
+        ...     pool.call(max, 1, 2)
+        2
+        """
+        ((_, answer),) = self.stream(_answered, [(function, arguments)])
+        if isinstance(answer, Lost):
+            raise RuntimeError(answer.sentence)
+        given, refusal = answer
+        if refusal is not None:
+            raise refusal
+        return given
+
     def _window(self, owner: str) -> int:
         """How many tasks of a stream may be in flight.  The first in the queue is the next, so these are its share."""
         with self._lock:
@@ -315,6 +333,17 @@ def _run_wanted(function: Callable[[Task], Result], number: int, task: Task) -> 
 
     with stoppable(check):
         return function(task)
+
+
+def _answered(task: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[Any, Exception | None]:
+    """In a worker: what a call gives, and the refusal where it is refused instead."""
+    function, arguments = task
+    try:
+        return function(*arguments), None
+    except (SpecError, DataError) as error:
+        return None, error
+    except Exception as error:
+        return None, RuntimeError(type(error).__name__)
 
 
 def _pid_after(seconds: float) -> int:

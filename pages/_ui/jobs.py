@@ -24,7 +24,7 @@ import streamlit as st
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from dpgrams_core.model.errors import DataError, SpecError
-from dpgrams_core.model.progress import Stopped, stoppable, time_left
+from dpgrams_core.model.progress import Stopped, checkpoint, here, stoppable, time_left
 from dpgrams_core.model.run import Run, same_but_runs
 from dpgrams_core.studies.comparison import pooled
 from dpgrams_core.sweeps.cell import CellResult, failure_text, join, settled
@@ -43,6 +43,7 @@ FIRST_SECONDS = 0.5  # how long a page waits for something to draw
 # Often while the first points come; then seldom, where drawing takes time from computing.
 REFRESH_SECONDS, SLOW_REFRESH_SECONDS = 0.7, 3.0
 PIECE_RUNS, LARGE_N = 5, 20_000
+PRIVATE_WORKERS = 2  # processes for files and releases, whatever the number of cores: each may take minutes
 BUSY = "The server is busy with other large sweeps: wait until they end, or choose fewer points or runs."
 WATCHED = "_watched"  # the keys of the work that this visitor waits for, with the part of the page that shows it
 PART = "_part"  # the part of the page that is being drawn
@@ -380,11 +381,10 @@ class RunMemory:
 
 
 class WarmPool:
-    """The worker processes of the server, started in the background when there is work for them."""
+    """Worker processes of the server, started in the background when there is work for them."""
 
-    def __init__(self) -> None:
-        sharers = int(os.environ.get("DPGRAMS_SHARERS", "1"))  # of the cores: set by `dpgrams app --workers`
-        self.pool = Processes(max(1, (os.cpu_count() or 1) // sharers))
+    def __init__(self, processes: int) -> None:
+        self.pool = Processes(processes)
         self._ready = threading.Event()
         self._begun = threading.Lock()
 
@@ -416,7 +416,27 @@ def jobs() -> Jobs:
 @st.cache_resource(show_spinner=False)
 def workers() -> WarmPool:
     """The worker processes of this server; all visitors share them."""
-    return WarmPool()
+    sharers = int(os.environ.get("DPGRAMS_SHARERS", "1"))  # of the cores: set by `dpgrams app --workers`
+    return WarmPool(max(1, (os.cpu_count() or 1) // sharers))
+
+
+@st.cache_resource(show_spinner=False)
+def private_workers() -> WarmPool:
+    """Those for files and releases: a sweep of somebody else neither holds them up nor takes them down with it."""
+    return WarmPool(PRIVATE_WORKERS)
+
+
+def in_private_worker(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A call on private data in a worker process, in its visitor's turn; here where no workers come.
+
+    It asks nothing of Streamlit that could end the script between a charge and its release.
+    """
+    pool, patience = private_workers(), time.monotonic() + WARM_SECONDS
+    while not pool.ready and time.monotonic() < patience:
+        checkpoint()
+        time.sleep(0.05)
+    with working_for(visitors.this_session()):
+        return (pool.pool.call if pool.ready else here)(function, *arguments)
 
 
 def sweep_steps(

@@ -153,13 +153,18 @@ def test_a_release_has_a_price_in_time_and_one_beyond_a_page_is_not_sold(ledger,
     assert ledger.charges() == []
 
 
-def test_while_two_releases_are_drawn_a_third_is_told_to_press_again_and_not_charged(ledger):
+def test_a_third_release_waits_for_its_turn_and_is_not_charged_where_that_does_not_come(ledger, monkeypatch):
+    monkeypatch.setattr(my_data_state, "_TURN_SECONDS", 0.1)
     page = state_boxes(upload(checked(new_page("my_data")), people()), age=(0, 100))
     with my_data_state._DRAWS_AT_ONCE, my_data_state._DRAWS_AT_ONCE:
         release_once(page)
         assert "Nothing was charged: press again" in page.error[0].value
         assert ledger.charges() == []
-    release_once(page)
+    monkeypatch.setattr(my_data_state, "_TURN_SECONDS", 60.0)
+    with my_data_state._DRAWS_AT_ONCE:
+        my_data_state._DRAWS_AT_ONCE.acquire()
+        threading.Timer(0.3, my_data_state._DRAWS_AT_ONCE.release).start()
+        release_once(page)
     assert not page.error
     assert len(ledger.charges()) == 1
     assert my_data_state._DRAWS_AT_ONCE._value == 2  # it was given back

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import numpy as np
 
 from dpgrams_core.model.errors import DataError
+from dpgrams_core.model.progress import Worker, here
 from dpgrams_core.own_data.reading.guarded import Answer, child
 from dpgrams_core.privacy.ledger.digest import ContentDigest, Identity
 
@@ -163,12 +164,12 @@ class Table(Facts):
 
     values: dict[str, np.ndarray] = field(repr=False)
     identity: Identity = field(repr=False)
-    read_again: Callable[[Sequence[str]], list[np.ndarray]] | None = field(default=None, repr=False)
+    read_again: Callable[..., list[np.ndarray]] | None = field(default=None, repr=False)
 
-    def numbers(self, names: Sequence[str]) -> list[np.ndarray]:
+    def numbers(self, names: Sequence[str], worker: Worker = here) -> list[np.ndarray]:
         """The numeric columns of these names, read-only; of a local file they must fit into memory."""
         if self.read_again is not None:
-            return self.read_again(names)
+            return self.read_again(names, worker=worker)
         return [self.values[name] for name in names]
 
     @property
@@ -260,7 +261,8 @@ def _read(
     if form == "parquet" or (guarded and isinstance(file, io.BytesIO)):
         return _read_in_child(form, file.getvalue() if isinstance(file, io.BytesIO) else file, limits, local)
     facts, layout = read_facts(file, limits)
-    return usable(make_table(facts, lambda again, names: read_numbers(again or file, layout, names), limits, local))
+    read = functools.partial(read_numbers, layout=layout)
+    return usable(make_table(facts, functools.partial(read, file), limits, local, read))
 
 
 def _form(file: BinaryIO, size: int, name: str, limits: Limits) -> str:
@@ -291,14 +293,9 @@ def _form(file: BinaryIO, size: int, name: str, limits: Limits) -> str:
 def _read_in_child(form: str, source: bytes | BinaryIO, limits: Limits, local: LocalFile | None = None) -> Table:
     with child(form, source, limits, _DAMAGED[form]) as (told, answer):
         rows = int(told["rows"])
-
-        def read(again: BinaryIO | None, names: Sequence[str]) -> Iterator[Array]:
-            if again is None:
-                yield from _sent(answer, len(names), rows)
-            else:
-                yield from _from_child(again, [name for name, _ in told["columns"]], names, rows, limits)
-
-        table = make_table(told, read, limits, local)
+        of_file = [str(name) for name, _ in told["columns"]]
+        again = functools.partial(_from_child, of_file=of_file, rows=rows, limits=limits)
+        table = make_table(told, lambda names: _sent(answer, len(names), rows), limits, local, again)
     return usable(table)
 
 
@@ -325,15 +322,16 @@ def _sent(answer: Answer, n_columns: int, rows: int) -> Iterator[Array]:
 
 def make_table(
     facts: dict[str, Any],
-    read: Callable[[BinaryIO | None, Sequence[str]], Pieces],
+    read: Callable[..., Pieces],
     limits: Limits,
     local: LocalFile | None = None,
+    again: Callable[..., Pieces] | None = None,
 ) -> Table:
     """A table from the facts of a file and its numbers.
 
     ``facts`` are the number of rows, the columns by the types that the file states, and notes.  ``read`` gives the
-    numeric columns of some names in pieces: now, or from the file as it is opened again.  Of a local file no number
-    is held.
+    numeric columns of some ``names`` in pieces, and ``again`` those of a local file as it is opened again, of which no
+    number is held.
     """
     rows, kinds = int(facts["rows"]), {str(name): str(kind) for name, kind in facts["columns"]}
     check_names([str(name) for name, _ in facts["columns"]], limits)
@@ -349,12 +347,7 @@ def make_table(
             full.update(name for name, cells in zip(numeric, piece, strict=True) if not np.isnan(cells).all())
             yield piece
 
-    def picked(again: BinaryIO, names: Sequence[str]) -> list[Array]:
-        arrays = [np.empty(rows) for _ in names]
-        _fill(arrays, read(again, names), rows)
-        return arrays
-
-    _fill(list(values.values()), seen(read(None, numeric)), rows if numeric else 0)
+    _fill(list(values.values()), seen(read(names=numeric)), rows if numeric else 0)
     kinds |= {name: "empty" for name in numeric if name not in full}
     for array in values.values():
         array.setflags(write=False)
@@ -364,7 +357,9 @@ def make_table(
         notes=tuple(map(str, facts.get("notes", ()))),
         values={name: array for name, array in values.items() if name in full},
         identity=digest.finish([name for name in numeric if name in full], list(kinds)),
-        read_again=None if local is None else functools.partial(local.columns, read=picked),
+        read_again=None
+        if local is None or again is None
+        else functools.partial(local.columns, read=functools.partial(_picked, again, rows)),
     )
 
 
@@ -394,6 +389,12 @@ def _fill(values: Sequence[Array], pieces: Pieces, rows: int) -> None:
         raise EOFError
 
 
+def _picked(again: Callable[..., Pieces], rows: int, file: BinaryIO, names: Sequence[str]) -> list[Array]:
+    arrays = [np.empty(rows) for _ in names]
+    _fill(arrays, again(file, names=names), rows)
+    return arrays
+
+
 class LocalFile:
     """A file on this machine, whose columns are read when they are picked; those that were picked last are held.
 
@@ -405,30 +406,35 @@ class LocalFile:
         self._held: dict[str, np.ndarray] = {}
 
     def columns(
-        self, names: Sequence[str], read: Callable[[BinaryIO, Sequence[str]], list[np.ndarray]]
+        self, names: Sequence[str], read: Callable[[BinaryIO, Sequence[str]], list[np.ndarray]], worker: Worker = here
     ) -> list[np.ndarray]:
-        """The columns of these names, read-only; ``read`` gets those that are not held from the open file."""
+        """The columns of these names, read-only; a ``worker`` gets those that are not held by ``read``."""
         held = self._held
         lacking = [name for name in names if name not in held]
         if lacking:
             held = {name: held[name] for name in names if name in held}
             self._held = held  # the others go before these come
-            held = held | dict(zip(lacking, self._read(lacking, read), strict=True))
+            held = held | dict(zip(lacking, self._read(lacking, read, worker), strict=True))
             self._held = held
         return [held[name] for name in names]
 
-    def _read(self, names: list[str], read: Callable[[BinaryIO, Sequence[str]], list[np.ndarray]]) -> list[np.ndarray]:
-        with reading(), self._path.open("rb") as file:
-            self._refuse_changed(file)
-            arrays = read(file, names)
-            self._refuse_changed(file)
+    def _read(self, names: list[str], read: Callable[..., list[np.ndarray]], worker: Worker) -> list[np.ndarray]:
+        arrays: list[np.ndarray] = worker(_read_unchanged, self._path, self._stamp, read, names)
         for array in arrays:
             array.setflags(write=False)
         return arrays
 
-    def _refuse_changed(self, file: BinaryIO) -> None:
-        if _stamp(file) != self._stamp:
-            raise DataError("The file was changed after it was opened. Open it again.")
+
+def _read_unchanged(
+    path: Path, stamp: tuple[int, ...], read: Callable[..., list[np.ndarray]], names: list[str]
+) -> list[np.ndarray]:
+    with reading(), path.open("rb") as file:
+        for last in (False, True):
+            if _stamp(file) != stamp:
+                raise DataError("The file was changed after it was opened. Open it again.")
+            if not last:
+                arrays = read(file, names)
+    return arrays
 
 
 def _stamp(file: BinaryIO) -> tuple[int, ...]:

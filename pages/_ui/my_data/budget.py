@@ -144,7 +144,7 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
         f"{METHODS[plan.method].title}. The charge is written to the ledger first; then the noise is drawn, once."
     )
     if pressed:
-        with st.spinner("Charged, now drawing…"):
+        with st.spinner("It is charged, then drawn…"):
             own.once(ticket, lambda: own.sell(plan.method, request, ledger, dict(plan.options)))
         st.rerun()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -18,6 +19,7 @@ from dpgrams_core.own_data.reading.table import REASONS, Limits, Table, read_tab
 from dpgrams_core.own_data.table import MOST_COLUMNS, named_box, picked_names, picked_rows, read_upload
 from dpgrams_core.privacy.ledger.book import Account, Ledger
 from pages._ui.controls import one_of_few, written
+from pages._ui.jobs import in_private_worker
 from pages._ui.layout import plain
 from pages._ui.my_data.state import GOALS, Own, Request, number_slider
 from pages._ui.server.uploads import MEGABYTE, OFF, largest_upload, read_and_let_go, upload_box
@@ -52,9 +54,11 @@ def _choose(own: Own, settings: Settings) -> None:
         )
         if file is not None:
             read = partial(read_and_let_go, file, settings)
-            _read(
-                own, "upload", lambda: read(lambda content, *asked: read_upload(content, file.name, settings, *asked))
-            )
+
+            def unpacked(content: bytes, room: Callable[[], int], waiting: Callable[[], None]) -> Table:
+                return read_upload(content, file.name, settings, room, waiting, in_private_worker)
+
+            _read(own, "upload", lambda: read(unpacked))
     else:
         st.info(f"{OFF} Or try it with the example file.", icon=":material/public:")
     _choose_local(own, settings)
@@ -85,7 +89,11 @@ def _choose_local(own: Own, settings: Settings) -> None:
             help="It is read in pieces. Only the columns that you pick must fit into memory.",
         )
         if st.button("Open it", icon=":material/folder_open:", key="own_open_local"):
-            _read(own, "local", lambda: read_table(local_file(settings, name), limits=Limits.of_owner()))
+            _read(own, "local", partial(_local, local_file(settings, name)))
+
+
+def _local(path: Path) -> Table:
+    return in_private_worker(partial(read_table, limits=Limits.of_owner()), path)
 
 
 def _read(own: Own, source: str, read: Callable[[], Table]) -> None:
@@ -141,7 +149,8 @@ def columns_step(own: Own, table: Table, ledger: Ledger, account: Account) -> Re
     try:
         names = picked_names(table, columns, response)
         with st.spinner("Reading these columns…"):  # of a file in the owner's folder only those are read
-            picked_rows(table, names)  # refused where there are too few, or they cannot be read; no record decides it
+            # Refused where there are too few, or they cannot be read; no record decides it.
+            picked_rows(table, names, in_private_worker)
     except (SpecError, DataError) as error:
         st.error(plain(str(error)), icon=":material/error:")
         return None

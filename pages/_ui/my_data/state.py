@@ -9,7 +9,8 @@ such call, and every purchase has a ticket that is good for one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,11 +31,15 @@ from dpgrams_core.own_data.table import OwnData, load_table
 from dpgrams_core.own_data.twin import released_twin
 from dpgrams_core.privacy.ledger.book import Charge, Ledger
 from pages._ui.controls import written
+from pages._ui.jobs import PRIVATE_WORKERS, in_private_worker
 from pages._ui.server import visitors
 from pages._ui.server.visitors import HOLDINGS, this_session
 
 _MOST_KEPT = 24
-_DRAWS_AT_ONCE = threading.BoundedSemaphore(2)  # of all visitors: what is paid for is never stopped half-way
+# Of all visitors: what is paid for is never stopped half-way.  A session buys one thing at a time and the first to come
+# is the next, so everybody waits for one purchase of each other at most.
+_DRAWS_AT_ONCE = threading.BoundedSemaphore(PRIVATE_WORKERS)
+_TURN_SECONDS = 60.0  # that a purchase waits for its turn, before it is charged
 _BUSY = "Releases of other visitors are being drawn. Nothing was charged: press again in a moment."
 _FAILED = (
     "Something failed while the release was drawn, and nothing can be shown. If it was charged, the charge stays: see "
@@ -180,14 +185,10 @@ class Own:
                 self.problem = _FAILED
 
     def sell(self, method: str, request: Request, ledger: Ledger, options: dict[str, Any]) -> None:
-        """A release, paid for in the ledger; call it by ``once``.  Beside two others it is not drawn nor charged."""
+        """A release, paid for in the ledger and drawn by a worker process; call it by ``once``."""
         data = self.data(request)
-        if not _DRAWS_AT_ONCE.acquire(blocking=False):
-            raise DataError(_BUSY)
-        try:
-            paid = release(method, data, ledger, keep=self._keeps, **options)
-        finally:
-            _DRAWS_AT_ONCE.release()
+        with _in_turn():
+            paid = release(method, data, ledger, keep=self._keeps, worker=in_private_worker, **options)
         if self._keeps and not paid.kept:
             self.problem = f"The release is there and paid for. {_NOT_KEPT}"
         lost = _NOT_KEPT if self._keeps else _EXAMPLE if self.source == "example" else _OFF
@@ -197,7 +198,9 @@ class Own:
     def buy_bounds(self, column: str, ledger: Ledger, epsilon: float, delta: float) -> None:
         """A column's bounds, paid for in the ledger; call it by ``once``."""
         assert self.table is not None
-        paid = release_range(self.table, column, ledger, epsilon=epsilon, delta=delta, keep=self._keeps)
+        bought: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "keep": self._keeps, "worker": in_private_worker}
+        with _in_turn():
+            paid = release_range(self.table, column, ledger, **bought)
         self.bought[column] = (paid.found.low, paid.found.high)
 
     @property
@@ -244,6 +247,17 @@ class Own:
                 self.remembered.pop(old, None)
             self.remembered[key] = value
         return self.remembered[key]
+
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    """Wait until one of the workers is free, or refuse before anything is charged."""
+    if not _DRAWS_AT_ONCE.acquire(timeout=_TURN_SECONDS):
+        raise DataError(_BUSY)
+    try:
+        yield
+    finally:
+        _DRAWS_AT_ONCE.release()
 
 
 def own() -> Own:

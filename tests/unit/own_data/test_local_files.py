@@ -113,7 +113,7 @@ def opened(monkeypatch):
     """The columns that were read from a file again, one entry for each reading."""
     found = []
     kept = table_reader.LocalFile._read
-    noted = lambda self, names, read: (found.append(names), kept(self, names, read))[1]  # noqa: E731
+    noted = lambda self, names, *how: (found.append(names), kept(self, names, *how))[1]  # noqa: E731
     monkeypatch.setattr(table_reader.LocalFile, "_read", noted)
     return found
 
