@@ -7,7 +7,6 @@ import pytest
 from dpgrams_core import METHODS
 from pages._ui.tradeoff.settings import ARMS, error_measures, source_arms
 
-
 RIVALS = {"dp_kmeans", "noisy_histogram", "noisy_kmeans", "hash_tree"}  # their steps have no counterparts in ours
 
 
