@@ -116,6 +116,17 @@ def look_everywhere() -> dict[str, Any]:
     page = checked(new_page("modes", **quiet, method="toy_method", dataset="toy_data", compare="functional"))
     found["beside another"] = answer(page)
 
+    # A kernel and a bandwidth rule (test_adding_one.py registers them) among the settings of a method.
+    chosen = {"kernel": "toy_kernel", "bandwidth": "toy_rule"}
+    page = checked(new_page("modes", **quiet, method="dp_grams", dataset="toy_data", **chosen))
+    found["settings options"] = [title for item in page.selectbox for title in item.options]
+    found["settings chosen"] = [item.value for item in page.selectbox if item.value in chosen.values()]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        words = ["run", "toy_data", "dp_grams", "--n", "100", "--seed", "0", "--json"]
+        found["settings exit"] = main([*words, *("--kernel", "toy_kernel", "--bandwidth", "toy_rule")])
+    found["settings line"] = out.getvalue()
+
     # The Tradeoff page draws it.
     lab = {"lab_modes": "toy_data", "lab_n_toy_data": "60", "lab_eps_toy_data": "1", "lab_runs": "2", "lab_seed": "9"}
     page = checked(new_page("tradeoff", **lab, lab_m_toy_method="on", lab_score_modes="toy_measure"))

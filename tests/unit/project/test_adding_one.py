@@ -24,11 +24,19 @@ from tests.toys import registered
 pytestmark = pytest.mark.slow
 # A package of another project that is installed here is called tests, too.
 PROGRAM = "import sys, types; here = sys.modules['tests'] = types.ModuleType('tests'); here.__path__ = ['tests']"
+# Kernels and bandwidth rules are read by the settings of the methods as these are imported: so they come before.
+NUMERICS = """
+from dataclasses import replace
+from dpgrams_core.numerics.bandwidths import BANDWIDTH_RULES, BandwidthRule
+from dpgrams_core.numerics.kernels import KERNELS
+KERNELS["toy_kernel"] = replace(KERNELS["gaussian"], name="toy_kernel", title="Toy kernel")
+BANDWIDTH_RULES["toy_rule"] = BandwidthRule("toy_rule", "Toy rule (public)", True, lambda facts: 0.7)
+"""
 
 
 @pytest.fixture(scope="module")
 def found():
-    command = [sys.executable, "-c", f"{PROGRAM}; from tests.toys import main; main()"]
+    command = [sys.executable, "-c", f"{PROGRAM}\n{NUMERICS}\nfrom tests.toys import main; main()"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -51,6 +59,14 @@ def test_the_modes_page_offers_and_shows_a_method_and_a_data_set(found):
     assert "Below is the last picture that worked" not in found["modes text"]
     assert "1 of 4" in found["modes answer"]
     assert "Toy method found 1 of 4" in found["beside another"]
+
+
+def test_a_kernel_and_a_bandwidth_rule_are_offered_and_run(found):
+    assert {"Toy kernel", "Toy rule (public)"} <= set(found["settings options"])
+    assert found["settings chosen"] == ["toy_rule", "toy_kernel"]
+    assert found["settings exit"] == 0
+    spec = json.loads(found["settings line"])["spec"]
+    assert (spec["kernel"], spec["bandwidth"]) == ("toy_kernel", 0.7)
 
 
 def test_reports_scripts_and_settings_name_them(found):
