@@ -30,7 +30,7 @@ PICTURE_HEIGHT = 430
 FONT = "Arial, Helvetica, sans-serif"  # one that a saved picture finds again
 CONFIG: dict[str, Any] = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"scale": 2}}
 # 'unsafe-eval' is for plotly's 3-D drawings; with default-src 'none' a script still cannot reach anything.
-_POLICY = (
+POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
@@ -256,6 +256,6 @@ _PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAGES.globals |= {"policy": Markup(_POLICY), "style": Markup(_STYLE), "save": Markup(_SAVE), "most_rows": MOST_ROWS}
+_PAGES.globals |= {"policy": Markup(POLICY), "style": Markup(_STYLE), "save": Markup(_SAVE), "most_rows": MOST_ROWS}
 _PAGES.globals["plotly"] = lambda: Markup(get_plotlyjs())
 _PAGES.filters["cell"] = lambda value: short(value) if isinstance(value, float) else str(value)

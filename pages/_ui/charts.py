@@ -31,6 +31,7 @@ def plot(figure: BaseFigure, key: str, words: str, place: Any = st) -> None:
     figure = go.Figure(figure.to_dict()).update_layout(font_size=PRESENTER_FONT, legend_font_size=PRESENTER_FONT)
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(tickfont_size=PRESENTER_FONT, title_font_size=PRESENTER_FONT)
+    state.on_stage(key, figure)
     # Its place has the height (assets/presenter.css), whatever that of the window is.
     place.plotly_chart(figure.update_layout(height=None), key=key, config=CONFIG, alt=words, height="stretch")
 

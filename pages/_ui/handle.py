@@ -13,7 +13,7 @@ from dpgrams_core.figures.frames import Frame, coarse_first, epsilon_stops, fram
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds
-from pages._ui import charts, jobs
+from pages._ui import charts, jobs, state
 from pages._ui.controls import title_of
 
 MOST_KEPT = 64  # messages as they are sent, of at most 400 kB each
@@ -58,7 +58,7 @@ def show(
         st.session_state[ASKED] = run
 
     base = replace(run, epsilon=0.0)
-    state = {"name": key, "epsilon": run.epsilon, "stops": stops, "run": _mark(run), "frames": _mark(base)}
+    told = {"name": key, "epsilon": run.epsilon, "stops": stops, "run": _mark(run), "frames": _mark(base)}
     # The picture is the same for all settings, so that it is sent once; letters tell it what to show.
     _handle(data={"name": key}, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
     scene = scene | {"run": _mark(base)}
@@ -67,10 +67,11 @@ def show(
         return frame(data, replace(run, epsilon=epsilon), title)
 
     with st.container(key=f"{key}_letters", gap=None):
-        _letter(data=state, key=f"{key}_state", height=1)
+        _letter(data=told, key=f"{key}_state", height=1)
         work = jobs.one_by_one(("frames", base), coarse_first(stops, run.epsilon), at)
         # That of the release that is there needs no other run.
         here = work.found().get(run.epsilon) or frame_of(data, release, run, title)
+        state.on_stage(key, lambda found=work.found: (told, message(key, scene, _with([here], found()))))
         if charts.may_run(key, base, len(stops) * cell_seconds(run), smaller):
             _filling(work, [here], scene, key, base)
         else:
@@ -88,13 +89,18 @@ def _mark(run: Run) -> str:
 
 def _filling(work: jobs.Work, first: list[Frame], scene: dict[str, Any], key: str, run: Run) -> None:
     def draw(found: dict[Any, Frame], _job: jobs.Job | None) -> None:
-        known = {one.epsilon for one in first}
-        _send([*first, *(one for one in found.values() if one.epsilon not in known)], scene, key, run)
+        _send(_with(first, found), scene, key, run)
         if work.error:
             st.caption(f"Not all results could be made. {work.error}")
 
     # What is there is drawn at once: nobody waits for the other frames.
     jobs.live(replace(work, begun=lambda _found: True), draw)
+
+
+def _with(first: list[Frame], found: dict[Any, Frame]) -> list[Frame]:
+    """Some frames, and the others that were found."""
+    known = {one.epsilon for one in first}
+    return [*first, *(one for one in found.values() if one.epsilon not in known)]
 
 
 def _send(frames: list[Frame], scene: dict[str, Any], key: str, run: Run) -> None:

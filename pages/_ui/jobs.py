@@ -120,6 +120,11 @@ def stop(key: tuple[Hashable, ...]) -> None:
     jobs().leave(key, visitor())
 
 
+def waiting() -> bool:
+    """Whether something that this visitor waits for is still computed."""
+    return any((job := jobs().look(key)) and job.running for key in st.session_state.get(WATCHED, ()))
+
+
 def page_begins() -> None:
     """A page is drawn anew: what it does not ask for again soon, nobody waits for."""
     for key in st.session_state.get(WATCHED, ()):

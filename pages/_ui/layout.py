@@ -100,6 +100,7 @@ def answer(text: str, line: str = "") -> str:
     On a projector there is room for one line: ``line``, or else the first sentence.
     """
     shown = (line or first_sentence(text)) if presenting() else text
+    state.on_stage(state.LINE, shown)
     st.html(f'<p class="answer" data-testid="answer">{shown}</p>')
     return text
 

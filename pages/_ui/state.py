@@ -17,6 +17,8 @@ PRESENTER = "presenter"  # on every page
 DECK, SCENE = "deck", "scene"  # what is presented, and where in it the speaker is
 SHOWING = (PRESENTER, DECK, SCENE)  # how a page is shown, and no setting of it
 LONGEST_TEXT = 6_000  # of one value in the address; a longer deck is kept as a file
+STAGE = "_stage"  # while a deck is saved: the line of the scene that is shown, and its pictures by their keys
+LINE = "line"  # its name there
 OPENED = "_opened_link"  # the values of a settings file, until the controls of its page have taken them
 
 
@@ -102,6 +104,12 @@ def write_url(keys: list[str], leave_others: bool = False) -> None:
         wanted = {name: text for name, text in st.query_params.items() if name not in [*keys, *SHOWING]} | wanted
     if dict(st.query_params) != wanted:
         st.query_params.from_dict(wanted)
+
+
+def on_stage(name: str, content: Any) -> None:
+    """Keep what the projector shows, where a deck is being saved (exports/present.py)."""
+    if STAGE in st.session_state:
+        st.session_state[STAGE][name] = content
 
 
 def tell_refused() -> None:

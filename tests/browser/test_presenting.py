@@ -39,7 +39,9 @@ def assert_on_one_screen(page):
 
 
 @pytest.mark.parametrize(("width", "height", "scheme"), [(1280, 720, "light"), (1440, 900, "dark")])
-def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(make_dashboard, width, height, scheme):
+def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
+    make_dashboard, new_context, tmp_path, width, height, scheme
+):
     dashboard = make_dashboard(width, scheme)
     page = dashboard.page
     page.set_viewport_size({"width": width, "height": height})
@@ -87,6 +89,47 @@ def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(make_dashboard,
         page.goto(address)  # another visitor with the link
         expect(where).to_have_text(scene)
         dashboard.settle()
+    page.get_by_role("button", name="Leave").click()
+    dashboard.settle()
+    dialog = share(dashboard, "Scenes of a talk")
+    dialog.get_by_role("button", name="Make a page (HTML)").first.click()
+    with page.expect_download() as waiting:  # every scene is shown once, then the dialog is there again
+        page.get_by_role("button", name="Save as a page (HTML)").click()
+    waiting.value.save_as(tmp_path / "deck.html")
+    dashboard.settle()
+    alone = new_context(width, color_scheme=scheme, offline=True).new_page()
+    alone.set_viewport_size({"width": width, "height": height})
+    assert_plays_from_disk(alone, tmp_path / "deck.html")
+
+
+def assert_plays_from_disk(page, file):
+    """Both scenes by key, the handle by key and by playing, and nothing asked for."""
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else wrong.append(asked.url))
+    page.goto(file.as_uri())
+    figure, where = page.locator("figure"), page.locator(".where")
+    expect(where).to_have_text("1 / 2  Four hills")
+    expect(figure).to_have_attribute("data-epsilon", "5")
+    slider = page.get_by_role("slider")
+    slider.focus()
+    slider.press("ArrowLeft")
+    expect(figure).to_have_attribute("data-epsilon", "4")
+    expect(page.locator(".said")).to_contain_text("At ε = 4 Functional release found")
+    slider.evaluate("box => box.blur()")
+    page.keyboard.press(" ")
+    expect(figure).to_have_attribute("data-epsilon", "10")
+    page.keyboard.press("n")
+    expect(page.get_by_text("Speak of hills.")).to_be_visible()
+    for scene in ("1 / 2  Four hills", "2 / 2  What it means"):
+        expect(where).to_have_text(scene)
+        root = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+        assert root <= list(page.viewport_size.values())
+        assert page.locator("canvas, .js-plotly-plot").first.bounding_box()["height"] >= 0.7 * root[1]
+        page.keyboard.press("PageDown")
+    expect(page.locator(".answer")).to_contain_text("sure")
+    assert wrong == []
 
 
 def test_a_picture_stands_inside_another_page_with_its_handle_and_nothing_else(dashboard):

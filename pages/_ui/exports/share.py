@@ -20,6 +20,7 @@ from dpgrams_core.exports.deck import (
     deck_text,
     read_deck_json,
 )
+from dpgrams_core.exports.player import deck_html
 from dpgrams_core.exports.registry import File
 from dpgrams_core.figures.style import INK, WHITE
 from dpgrams_core.model.errors import DataError
@@ -37,6 +38,7 @@ ADDED: dict[str, dict[str, str]] = {"page": {}, "presenter": PRESENTS, "embed": 
 LONGEST_QR = 800  # characters: more are points too small for a phone's camera
 TOO_LONG = "The address is too long for a QR code that a phone can read; send the link itself."
 LINK, SCENES = "This page as a link", "Scenes of a talk"  # the tabs
+MAKES = "One file that plays without a server, handles included. Every scene is shown once while it is made."
 PROBLEM = "_deck_problem"
 
 _html, _css, _js = ((ASSETS / f"components/copy.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
@@ -46,14 +48,15 @@ _copy = st.components.v2.component("dpgrams_copy", html=_html, css=_css, js=_js)
 def bar(path: str) -> None:
     """What stands on every page: the presenter's switch and bar, and the button that shares the page at this path."""
     present.bar()
-    if st.sidebar.button("Share and present", key="share", icon=":material/share:", width="stretch"):
-        dialog(path)
+    pressed = st.sidebar.button("Share and present", key="share", icon=":material/share:", width="stretch")
+    if (by_itself := st.session_state.pop(present.SHARE, False)) or pressed:
+        dialog(path, SCENES if by_itself else LINK)
 
 
 @st.dialog("Share and present", width="medium", on_dismiss="rerun")
-def dialog(path: str) -> None:
+def dialog(path: str, first: str) -> None:
     """The page as a link, and scenes of a talk; it is drawn anew alone, without the page."""
-    this, those = st.tabs([LINK, SCENES])
+    this, those = st.tabs([LINK, SCENES], default=first)
     with this:
         share_link()
     with those:
@@ -164,6 +167,11 @@ def save(known: Deck, path: str) -> None:
         if st.button("Present", key="deck_present", on_click=present.begin, **look):
             st.rerun()
         exports.download(File("Save as a file", "deck.json", "application/json", lambda: deck_json(known)), "deck_json")
+        if slides := present.saved():
+            file = File("Save as a page (HTML)", "deck.html", "text/html", lambda: deck_html(slides))
+            exports.download(file, "deck_html")
+        elif st.button("Make a page (HTML)", key="deck_make", on_click=present.save, help=MAKES):
+            st.rerun()
     if len(text := deck_text(known)) > LONGEST_LINK:
         st.caption("This deck is too long for a link: save it as a file.")
         return

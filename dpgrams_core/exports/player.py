@@ -1,0 +1,117 @@
+"""A deck as one HTML file that plays from disk without a server: the pictures' handles move as on the pages.
+
+The scripts, styles and frames of the pages stand in the file, under the report's content policy: nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from dpgrams_core.exports.deck import Scene
+from dpgrams_core.exports.report import FONT, POLICY
+from dpgrams_core.figures.style import THEMES, WHITE, css_properties
+from dpgrams_core.model.places import ASSETS
+
+NOTHING_SHOWN = "Nothing was computed for this scene when the deck was saved; the dashboard shows it."
+Handled = tuple[dict[str, Any], bytes]  # what the ε handle of a picture is told, and its frames (figures/frames.py)
+
+
+@dataclass(frozen=True, eq=False)
+class Slide:
+    """What a projector showed of a scene: its line (our own HTML), and its pictures."""
+
+    scene: Scene
+    line: str
+    pictures: Sequence[go.Figure | Handled]
+
+
+_PAGE = """\
+<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{ title }}</title><style>{{ style }}</style>
+{% if plotly %}<script>window.PlotlyConfig = {MathJaxConfig: 'local'};</script><script>{{ plotly }}</script>{% endif %}
+</head><body><main><p class="answer" role="status"></p><div id="stage"></div></main><div id="bar"></div>
+{% for name, inside in templates %}<template id="{{ name }}-template">{{ inside }}</template>{% endfor %}
+<script type="application/json" id="deck">{{ deck }}</script>
+<script type="module">{{ script }}</script></body></html>
+"""
+_STYLE = """
+body { margin: 0; font-family: var(--st-font); color: var(--st-text-color); background: var(--st-background-color); }
+main { padding: 0.2rem 1.5rem 46px 1.5rem; }
+[hidden] { display: none !important; }
+.answer b.private { color: rgb(var(--private-text)); } .answer b.plain { color: rgb(var(--plain-text)); }
+#stage { display: flex; gap: 1rem; } #stage > div { flex: 1 1 0; min-width: 0; }
+#stage > .js-plotly-plot { height: 84vh; }
+"""
+
+
+def deck_html(slides: Sequence[Slide]) -> str:
+    """All slides in one file."""
+    said = [_content(slide) for slide in slides]
+    needs_plotly = any("figure" in picture for scene in said for picture in scene["pictures"])
+    presenter = (ASSETS / "presenter.css").read_text(encoding="utf-8")
+    return _TEMPLATE.render(
+        policy=Markup(POLICY),
+        title=slides[0].scene.heading,
+        style=Markup("\n".join([css_properties(), _theme(), presenter, _STYLE])),
+        plotly=Markup(get_plotlyjs()) if needs_plotly else "",
+        templates=[(name, Markup(_inside(file))) for name, file in (("handle", "handle"), ("bar", "presenter"))],
+        deck=Markup(json.dumps(said, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
+        script=Markup(f"{_module('handle', 'handle')}{_module('bar', 'presenter')}{_asset('player.js')}"),
+    )
+
+
+def _content(slide: Slide) -> dict[str, Any]:
+    line = slide.line or ("" if slide.pictures else NOTHING_SHOWN)
+    pictures = [_picture(one) for one in slide.pictures]
+    return {"title": slide.scene.heading, "notes": slide.scene.notes, "line": line, "pictures": pictures}
+
+
+def _picture(shown: go.Figure | Handled) -> dict[str, Any]:
+    if isinstance(shown, tuple):
+        return {"state": shown[0], "pack": base64.b64encode(shown[1]).decode()}
+    figure = go.Figure(shown.to_dict())  # on white, and as large as its place
+    figure.update_layout(template="plotly_white", paper_bgcolor=WHITE, font_family=FONT, height=None, width=None)
+    return {"figure": json.loads(figure.to_json())}
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / "components" / name).read_text(encoding="utf-8")
+
+
+def _inside(name: str) -> str:
+    return f"<style>{_asset(f'{name}.css')}</style>{_asset(f'{name}.html')}"
+
+
+def _module(name: str, file: str) -> str:
+    """A component's module as a constant: a file from disk may not import another."""
+    begins, source = "export default function", _asset(f"{file}.js")
+    assert source.count(begins) == 1
+    return f"const {name} = (() => {{\n{source.replace(begins, 'function exported')}\nreturn exported;\n}})();\n"
+
+
+def _theme() -> str:
+    """What Streamlit gives a component of its theme."""
+
+    def root(name: str) -> str:
+        theme = THEMES[name]
+        colours = {"text": theme.text, "background": theme.background, "primary": theme.primary}
+        colours |= {"secondary-background": theme.secondary_background, "border": f"{theme.text}33"}
+        return ":root { " + " ".join(f"--st-{key}-color: {colour};" for key, colour in colours.items()) + " }"
+
+    dark = f"@media (prefers-color-scheme: dark) {{ {root('dark')} }}"
+    return f":root {{ --st-font: {FONT}; color-scheme: light dark; }}\n{root('light')}\n{dark}"
+
+
+_TEMPLATE = Environment(autoescape=True, undefined=StrictUndefined).from_string(_PAGE)
