@@ -22,7 +22,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from threadpoolctl import ThreadpoolController
 
 from dpgrams_core.model.progress import checkpoint
@@ -293,6 +293,8 @@ def _pursued(surface: ReleasedSurface, count: int | None, reference_spread: floa
     threshold = detection_threshold(surface) if count is None else -np.inf
     bumps = Bumps(np.empty((0, surface.dimension)), np.empty(0), np.empty(0))
     search = _Search(surface, reference_spread)
+    if count is None and not search.above_flat(surface.n) > threshold:
+        return bumps  # records spread evenly would look like this
     for _ in range(limit):
         checkpoint()
         height, place, spread = search.best(bumps, apart=count is not None)
@@ -335,6 +337,25 @@ class _Search(_Map):
         # Sampling noise too: the squared kernels of the records sum to at most (h/width)^d times the value.
         sampling = ((self.h / self.widths) ** self.dimension).reshape(-1, *(1,) * self.dimension)
         self.noise = np.sqrt(noise**2 + sampling * np.maximum(self.heights, 0.0))
+        self._noise, self._sampling, self._box = noise, sampling, surface.box
+
+    def above_flat(self, n: int) -> float:
+        """How far the highest place stands above n records spread evenly over the box, in units of their noise.
+
+        Bumps can tile what is flat, so without this question evenly spread records would have a mode everywhere.
+        """
+        found = []
+        for width in self.widths:
+            parts = [
+                self.h
+                * math.sqrt(2 * math.pi)
+                / (high - low)
+                * (ndtr((high - axis) / width) - ndtr((low - axis) / width))
+                for axis, (low, high) in zip(self.axes, self._box, strict=True)
+            ]
+            found.append(n * reduce(np.multiply.outer, parts))
+        flat = np.stack(found)
+        return float(((self.heights - flat) / np.sqrt(self._noise**2 + self._sampling * flat)).max())
 
     def best(self, bumps: Bumps, apart: bool) -> tuple[float, Array, float]:
         """The highest place once the bumps found so far are taken away: height in noise units, place, spread.
@@ -380,6 +401,16 @@ def _fit(
         table = end.reshape(-1, d + 2)
         fitted.append(Bumps(table[:, :d] * reference, np.exp(table[:, d]) * reference, np.exp(table[:, d + 1]) * share))
     return fitted
+
+
+def bumps_on(surfaces: Sequence[ReleasedSurface], places: Sequence[Array], reference: float) -> list[Bumps]:
+    """The likeliest bumps of each surface with one bump at each of some places to begin with."""
+    begun = []
+    for surface, centres in zip(surfaces, places, strict=True):
+        inside, spreads = np.clip(centres, *surface.box.T), np.full(len(centres), reference)
+        begun.append(Bumps(inside, spreads, fitted_records(surface, inside, spreads, surface.n / len(centres))))
+    fitted = _fit(surfaces, begun, reference)
+    return [replace(one, significance=_significance(of, one)) for of, one in zip(surfaces, fitted, strict=True)]
 
 
 def bumps_at(surface: Released, centres: Array, reference: float) -> Bumps:

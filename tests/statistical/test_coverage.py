@@ -43,3 +43,26 @@ def test_regions_are_as_large_as_they_should_be_and_no_larger(distances: dict[st
 def test_about_95_of_100_regions_hold_what_they_promise(distances: dict[str, np.ndarray], kind: str) -> None:
     share = float((distances[kind] < 5.991).mean())
     assert 0.91 < share < 0.985
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_evenly_spread_records_have_no_mode(epsilon: float) -> None:
+    """Bumps can tile what is flat: without the question whether it is, all of these runs have several modes."""
+    box = np.array([[-6.0, 6.0]] * 2)
+    false = 0
+    for seed in range(20):
+        points = np.random.default_rng(seed).uniform(-6, 6, (5000, 2))
+        data = dg.Dataset(name="even", kind="modes", points=points, box=box)
+        false += len(dg.run("functional", data, epsilon=epsilon, seed=seed).modes) > 0
+    assert false <= 3  # of 20 at 5 %: more has a chance of 2 %
+
+
+def test_an_unknown_count_is_read_as_well_as_a_known_one() -> None:
+    """At n = 20,000 the peaks of the bare surface have twice the error and more."""
+    errors = {None: 0.0, 4: 0.0}
+    for seed in range(6):
+        data = dg.load_dataset("four_corners", n=20_000, seed=seed)
+        for count in errors:
+            release = dg.run("functional", data, epsilon=1.0, seed=seed, n_modes=count)
+            errors[count] += dg.score(release, data)["mse_per_true_mode"]
+    assert errors[None] < 1.1 * errors[4]
