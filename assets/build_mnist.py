@@ -10,7 +10,9 @@ other 69,000 are the sample, and the reference class means are theirs, as in sub
 
 What the file holds: ``scores`` (70,000, 5) in half precision, since a digit's third decimal decides nothing;
 ``labels``; ``public_rows`` the numbers of the public images; ``scale, components, offset`` the map back to
-standardised pixels; ``class_means`` there; ``pixel_mean, pixel_scale`` the map back to grey values.
+standardised pixels; ``class_means`` there; ``pixel_mean, pixel_scale`` the map back to grey values.  The same again
+with the prefix ``public_``: scaling and components fitted on the 1,000 public images alone, so that no private image has
+a part in the columns.  A pixel that hardly varies there is divided by ten grey values, not by its own spread.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 COLUMNS, PUBLIC_OF_EACH, PUBLIC_SEED = 5, 100, 0
+LEAST_SCALE = 10.0  # grey values of 255
 IMAGES = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte")
 LABELS = ("train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte")
 
@@ -45,13 +48,27 @@ def build(folder: Path) -> dict[str, np.ndarray]:
         raise SystemExit(f"The folder {folder} does not hold {', '.join(missing)}.")
     images = np.concatenate([read_idx(folder / name) for name in IMAGES])
     labels = np.concatenate([read_idx(folder / name) for name in LABELS])
-    standard, mean, scale = standardise(images.reshape(len(images), -1).astype(float))
-    fitted = whitened_pca(standard, COLUMNS)
+    pixels = images.reshape(len(images), -1).astype(float)
     rng = np.random.default_rng(PUBLIC_SEED)
     rows = [rng.choice(np.flatnonzero(labels == digit), PUBLIC_OF_EACH, replace=False) for digit in range(10)]
     public = np.sort(np.concatenate(rows))
     private = np.setdiff1d(np.arange(len(labels)), public)
-    return {
+    public_mean, public_scale = pixels[public].mean(axis=0), np.maximum(pixels[public].std(axis=0), LEAST_SCALE)
+    own = (pixels - public_mean) / public_scale
+    found = whitened_pca(own[public], COLUMNS)
+    more = {
+        "public_scores": ((own - found.offset) @ found.components.T / found.scale).astype(np.float16),
+        "public_scale": found.scale.astype(np.float32),
+        "public_components": found.components.astype(np.float32),
+        "public_offset": found.offset.astype(np.float32),
+        "public_class_means": class_means(own[private], labels[private], 10).astype(np.float32),
+        "public_pixel_mean": public_mean.astype(np.float32),
+        "public_pixel_scale": public_scale.astype(np.float32),
+    }
+    del own
+    standard, mean, scale = standardise(pixels)
+    fitted = whitened_pca(standard, COLUMNS)
+    return more | {
         "scores": fitted.scores.astype(np.float16),
         "labels": labels,
         "public_rows": public.astype(np.int32),

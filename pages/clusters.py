@@ -182,7 +182,7 @@ with st.sidebar:
         options = group.budget(method, "delta" if info.delta == 1e-6 else "clu_delta", info.delta)
     words = "How many centres to find: the number of true classes (known), unknown, or another number."
     wished_count = group.steps("Number of clusters", "clu_count", COUNTS, "known", words)
-    options |= group.rest(method, info.condition, partial(bandwidth, method, group))
+    options |= group.rest(method, info.condition(), partial(bandwidth, method, group))
 group.switch("curve")
 group.start("clu_measure", "ari", state.one_of_these(list(measure_titles("clusters"))))
 wished = group.run(method, dataset, n, options)

@@ -1,6 +1,7 @@
 """Real clustering data: Iris and Digits from scikit-learn, MNIST from our assets, RNA-Seq from the user's own copy.
 
-Each is standardised and projected as in the paper; the maps are fitted on all records (see ``Representation``).
+Each is standardised and projected as in the paper; the maps are fitted on all records (see ``Representation``).  Those
+with ``public`` in their name have columns that no record was looked at for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dpgrams_core.datasets.as_run import plain_pca
-from dpgrams_core.datasets.clusters import ClusterTable, standardised
+from dpgrams_core.datasets.clusters import ClusterTable, in_public_ranges, standardised
 from dpgrams_core.model.errors import DataError
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.representation import FittedPCA, Representation, class_means, standardise, whitened_pca
@@ -39,6 +40,22 @@ def iris() -> ClusterTable:
     source = load_iris()
     names = tuple(str(name) for name in source.target_names)
     return standardised(source.data, source.target, "four standardised lengths", names)
+
+
+@lru_cache(maxsize=1)
+def public_iris() -> ClusterTable:
+    """The same by the lengths themselves: 0 to 10 cm for those of leaves, 0 to 5 cm for their widths."""
+    from sklearn.datasets import load_iris  # here, since it takes a second to load
+
+    return in_public_ranges(iris(), load_iris().data, np.array([(0.0, 10.0), (0.0, 5.0)] * 2))
+
+
+@lru_cache(maxsize=1)
+def public_digits() -> ClusterTable:
+    """The same by the 64 pixels themselves, 0 to 16: a private method pays for what it makes of them."""
+    from sklearn.datasets import load_digits  # here, since it takes a second to load
+
+    return in_public_ranges(digits(), load_digits().data, np.tile([0.0, 16.0], (64, 1)))
 
 
 @lru_cache(maxsize=1)
@@ -79,31 +96,41 @@ def _digits(components: Callable[[Array, int], FittedPCA]) -> ClusterTable:
 
 @lru_cache(maxsize=1)
 def mnist() -> ClusterTable:
-    """69,000 handwritten digits in whitened PCA to five, and 1,000 public ones as candidates.
+    """69,000 handwritten digits in whitened PCA to five, fitted on all of them, and 1,000 public ones as candidates.
 
     MNIST: Y. LeCun, C. Cortes and C. Burges.  The asset is made by assets/build_mnist.py, which also draws the
     public images: 100 of every digit, by a fixed seed, as subsec:private-clustering-mnist asks for (stratified).
     """
+    return _mnist("", "784 standardised pixels")
+
+
+@lru_cache(maxsize=1)
+def public_mnist() -> ClusterTable:
+    """The same, with scaling and components fitted on the public pictures alone: no private one has a part in them."""
+    return _mnist("public_", "784 pixels, standardised by the public pictures")
+
+
+def _mnist(prefix: str, space: str) -> ClusterTable:
     with np.load(MNIST_FILE, allow_pickle=False) as file:
         stored = {name: file[name] for name in file.files}
     public = np.zeros(len(stored["labels"]), dtype=bool)
     public[stored["public_rows"]] = True
-    scores = stored["scores"].astype(float)
+    scores = stored[f"{prefix}scores"].astype(float)
     return ClusterTable(
         points=scores[~public],
         labels=stored["labels"][~public].astype(int),
         candidates=scores[public],
         representation=Representation(
-            space="784 standardised pixels",
-            fitted=True,
-            scale=stored["scale"],
-            components=stored["components"],
-            offset=stored["offset"],
-            centroids=stored["class_means"],
+            space=space,
+            fitted=not prefix,
+            scale=stored[f"{prefix}scale"],
+            components=stored[f"{prefix}components"],
+            offset=stored[f"{prefix}offset"],
+            centroids=stored[f"{prefix}class_means"],
             class_names=tuple("0123456789"),
             picture_shape=(28, 28),
-            picture_mean=stored["pixel_mean"],
-            picture_scale=stored["pixel_scale"],
+            picture_mean=stored[f"{prefix}pixel_mean"],
+            picture_scale=stored[f"{prefix}pixel_scale"],
         ),
     )
 

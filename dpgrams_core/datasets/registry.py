@@ -21,7 +21,16 @@ from dpgrams_core.datasets.as_run import (
 )
 from dpgrams_core.datasets.clusters import BOX_SIDE, MAX_N, MIN_N, ClusterTable, drawn_blobs, some_rows
 from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture
-from dpgrams_core.datasets.real import digits, digits_as_run, iris, mnist, rnaseq
+from dpgrams_core.datasets.real import (
+    digits,
+    digits_as_run,
+    iris,
+    mnist,
+    public_digits,
+    public_iris,
+    public_mnist,
+    rnaseq,
+)
 from dpgrams_core.datasets.regression import SINUSOID, THREE_COMPONENT, BranchMixture
 from dpgrams_core.model.checks import one_of, whole
 from dpgrams_core.model.results import Dataset
@@ -144,6 +153,13 @@ def _table_as_run(load: TableLoader, side: float, info: DatasetInfo, n: int | No
     return replace(_from_table(load, info, n, seed), box=box, design=AS_RUN, picked=())
 
 
+def _table_in_public(load: TableLoader, columns: int, info: DatasetInfo, n: int | None, seed: int) -> Dataset:
+    box = np.array(_cluster_box(columns or len(info.box)))
+    return replace(
+        _from_table(load, replace(info, box=tuple(map(tuple, box))), n, seed), design=PUBLIC_COLUMNS, picked=()
+    )
+
+
 _UP_TO_50_000 = (50, 100, 200, 500, 700, 1_000, 1_200, 2_000, 5_000, 10_000, 20_000, 50_000)
 PAPER_SIZES = (700, 1_000, 2_000, 5_000)
 _MODES: dict[str, Any] = {
@@ -172,7 +188,18 @@ _REAL: dict[str, Any] = {**_CLUSTERS, "synthetic": False, "delta": 1e-5}
 PLAIN_DIGITS_SIDE = 11.0
 
 
-def _as_run(words: str, source: Source, settings: Settings, seeds: TableSeeds = no_seeds) -> dict[str, Any]:
+PUBLIC_COLUMNS = "public columns"
+
+
+def _public(words: str, load: TableLoader, columns: int = 0) -> Design:
+    """Records in columns that were made without a look at them; ``columns`` where there are others than usual."""
+    source = partial(_table_in_public, load, columns)
+    return Design(name=PUBLIC_COLUMNS, words=words, source=source, public=True)
+
+
+def _as_run(
+    words: str, source: Source, settings: Settings, seeds: TableSeeds = no_seeds, *more: Design
+) -> dict[str, Any]:
     """The records of the paper's table, the settings that it was run with, and its seeds where they are known.
 
     Settings are exactly those of both tables of modes; of the others what the authors' public code of May 2026 has, or
@@ -180,7 +207,7 @@ def _as_run(words: str, source: Source, settings: Settings, seeds: TableSeeds = 
     units of h_DAP, ``lattice_side`` the points along an axis of the lattice where it is not spaced by h_DAP.
     """
     design = Design(name=AS_RUN, words=words, source=source, seeds=seeds)
-    return {"as_run": tuple(settings.items()), "designs": (design,)}
+    return {"as_run": tuple(settings.items()), "designs": (design, *more)}
 
 
 def _cluster_box(columns: int) -> tuple[tuple[float, float], ...]:
@@ -285,6 +312,7 @@ register(
             partial(_table_as_run, partial(blobs_as_run, default_n=1_000), BOX_SIDE),
             {"clip_multiplier": 0.1, "starts_per_log_n": 5, "init_fraction": 0.1, "utility_steps": 3},
             blob_seeds(PAPER_SIZES),
+            _public("their own coordinates, -14 to 14", partial(drawn_blobs, default_n=1_000, public=True)),
         ),
         **_CLUSTERS,
     )
@@ -302,6 +330,7 @@ register(
         epsilons=(0.25, 0.5, 1.0, 2.5, 5.0),
         offered=(50, 75, 100, 125, 150),
         curve_pieces=(5, 1),
+        designs=(_public("lengths in cm, 0 to 10, and widths, 0 to 5", partial(some_rows, public_iris)),),
         **_REAL,
     )
 )
@@ -330,6 +359,7 @@ register(
                 "lattice_side": 5,
             },
             counted_from(41),
+            _public("its 64 pixels, 0 to 16", partial(some_rows, public_digits), 64),
         ),
         **_REAL,
     )
@@ -354,6 +384,8 @@ register(
             "the same pictures; the paper's draw of the public ones is not known",
             partial(_table_as_run, partial(some_rows, mnist), BOX_SIDE),
             {"clip_multiplier": 0.1, "starts_per_log_n": 5, "init_fraction": 0.1, "utility_steps": 1},
+            no_seeds,
+            _public("scaling and components fitted on the 1,000 public pictures", partial(some_rows, public_mnist)),
         ),
         **_REAL,
     )

@@ -39,12 +39,15 @@ class Design:
     words : what is different.
     source : as that of the data set.
     seeds : those of the printed table: its runs have them where a sweep has the seed 0.
+    public : whether its columns were made without a look at the records, whatever those of the usual one are. The pages
+        do not offer it: designs go with a link from page to page, and only some data sets have this one.
     """
 
     name: str
     words: str
     source: Callable[[DatasetInfo, int | None, int], Dataset] = field(repr=False)
     seeds: TableSeeds = field(default=no_seeds, repr=False)
+    public: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,10 +90,10 @@ class DatasetInfo:
     def __str__(self) -> str:
         return self.name
 
-    @property
-    def condition(self) -> str | None:
-        """What every guarantee on these data rests on (``Guarantee.condition``)."""
-        return GIVEN_REPRESENTATION if self.fitted else None
+    def condition(self, design: str = "") -> str | None:
+        """What every guarantee on these data, drawn in a design, rests on (``Guarantee.condition``)."""
+        wish = self.design(design)
+        return GIVEN_REPRESENTATION if self.fitted and not (wish and wish.public) else None
 
     def design(self, name: str) -> Design | None:
         """A design by its name, None for the usual one; another name is refused."""

@@ -100,7 +100,7 @@ class CellResult:
     def words(self) -> str:
         """The status with what it rests on, as it is shown: a fact of the data set, so old files have it too."""
         info = _known(self.cell)
-        return full_status(self.status, None if info is None else info.condition)
+        return full_status(self.status, None if info is None else info.condition(self.cell.design))
 
     @property
     def complete(self) -> bool:

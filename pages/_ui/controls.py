@@ -179,7 +179,7 @@ class Group:
         name = self.choice("Data set", key, datasets_of(kind), help_text, lambda name: DATASETS[name].title)
         if more is not None:
             st.caption(DATASETS[name].description + more)
-        self.designs = {item.name: item.words for item in DATASETS[name].designs}
+        self.designs = {item.name: item.words for item in DATASETS[name].designs if not item.public}
         return name
 
     def method(self, kind: str, key: str, help_text: str) -> str:

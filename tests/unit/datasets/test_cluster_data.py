@@ -189,6 +189,14 @@ class TestMNISTAsset:
         first = flat[private][labels[private] == 0].mean(axis=0)
         scale = np.where(flat.std(axis=0) > 0, flat.std(axis=0), 1)
         np.testing.assert_allclose(built["class_means"][0], (first - flat.mean(axis=0)) / scale, atol=1e-5)
+        images[private] = 255  # no private image has a part in the public columns
+        for rows, name in zip((slice(0, 1100), slice(1100, 1500)), script.IMAGES, strict=True):
+            write_idx(tmp_path / name, images[rows])
+        again = script.build(tmp_path)
+        for name in ("public_scale", "public_components", "public_offset", "public_pixel_mean", "public_pixel_scale"):
+            assert np.array_equal(again[name], built[name])
+        rows = built["public_rows"]
+        np.testing.assert_array_equal(again["public_scores"][rows], built["public_scores"][rows])
 
     def test_a_file_that_is_not_idx_is_refused_by_the_script(self, tmp_path):
         spec = importlib.util.spec_from_file_location("build_mnist", ROOT / "assets" / "build_mnist.py")
