@@ -11,8 +11,8 @@ other 69,000 are the sample, and the reference class means are theirs, as in sub
 What the file holds: ``scores`` (70,000, 5) in half precision, since a digit's third decimal decides nothing;
 ``labels``; ``public_rows`` the numbers of the public images; ``scale, components, offset`` the map back to
 standardised pixels; ``class_means`` there; ``pixel_mean, pixel_scale`` the map back to grey values.  The same again
-with the prefix ``public_``: scaling and components fitted on the 1,000 public images alone, so that no private image has
-a part in the columns.  A pixel that hardly varies there is divided by ten grey values, not by its own spread.
+with the prefix ``public_``: scaling and components fitted on the 1,000 public images alone, so that no private image
+has a part in the columns.  A pixel that hardly varies there is divided by ten grey values, not by its own spread.
 """
 
 from __future__ import annotations
