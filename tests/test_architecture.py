@@ -73,6 +73,10 @@ REMEMBERED = {
         f"{CORE}.datasets.real.{name}": "nothing, or the path of a file: public data sets"
         for name in ("iris", "digits", "digits_as_run", "mnist", "_genes", "_measuring_copy")
     },
+    **{
+        f"{CORE}.datasets.real.{name}": "nothing: public data sets in public columns"
+        for name in ("public_iris", "public_digits", "public_mnist")
+    },
 }
 RANDOM_SOURCES = ("numpy.random", "random", "secrets", "os.urandom", "uuid", "opendp", "diffprivlib")
 
