@@ -414,3 +414,14 @@ def test_a_ledger_that_is_refused_is_a_sentence_and_nothing_is_sold(ledger):
         assert "4 · What you can say now" in [item.value for item in page.subheader]  # it is paid for
     assert not checked(app).error
     assert len(ledger.charges()) == 1
+
+
+def test_a_screen_reader_hears_the_plain_name_of_a_column():
+    """Streamlit hands a label on as it is: an escaped one would be read with its strokes."""
+    app = upload(checked(new_page("my_data")), people().replace(b"age,", b"color_intensity,", 1))
+    state_boxes(app, color_intensity=(0, 100))
+    boxes = [app.number_input, app.multiselect, app.selectbox, app.checkbox, app.slider, app.select_slider, app.toggle]
+    labels = [item.label for kind in boxes for item in kind]
+    assert {"color_intensity, from", "color_intensity, to"} <= set(labels)
+    assert not [label for label in labels if "\\" in label]
+    assert r"color\_intensity, from" in all_text(app)  # for the eye, as Markdown
