@@ -130,3 +130,13 @@ def test_a_link_to_a_deck_begins_with_its_first_scene():
     app = presented("paper", deck=deck_text((Scene("guarantee", "epsilon=2&prior=20", "First"), Scene("paper"))))
     assert app.session_state["scene"] == 1
     assert app.query_params["prior"] == "20"  # of the page Guarantee
+
+
+def test_what_stands_on_every_page_leaves_the_names_of_the_pages_controls_alone():
+    for page in ("modes", "regression", "clusters", "tradeoff", "guarantee"):
+        app = AppTest.from_file(APP, default_timeout=120)
+        for name, value in {"n": "200", "reg_n": "200", "clu_n_blobs": "200", "curve": "off", "runs": "off"}.items():
+            app.query_params[name] = value
+        app.switch_page(f"pages/{page}.py").run()
+        assert not app.exception, page
+        assert app.button(key="share_page").label == "Share and present"

@@ -11,7 +11,7 @@ QUICK = "n=200&method=functional&curve=off&runs=off&landscape=off"
 
 
 def share(dashboard, tab):
-    dashboard.page.locator(".st-key-share button").click()
+    dashboard.page.locator(".st-key-share_page button").click()
     dialog = dashboard.page.get_by_role("dialog")
     dialog.get_by_role("tab", name=tab).click()
     dashboard.settle()

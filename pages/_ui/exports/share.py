@@ -48,7 +48,7 @@ _copy = st.components.v2.component("dpgrams_copy", html=_html, css=_css, js=_js)
 def bar(path: str) -> None:
     """What stands on every page: the presenter's switch and bar, and the button that shares the page at this path."""
     present.bar()
-    pressed = st.sidebar.button("Share and present", key="share", icon=":material/share:", width="stretch")
+    pressed = st.sidebar.button("Share and present", key="share_page", icon=":material/share:", width="stretch")
     if (by_itself := st.session_state.pop(present.SHARE, False)) or pressed:
         dialog(path, SCENES if by_itself else LINK)
 
