@@ -37,9 +37,14 @@ def round_chart(played: Round) -> Chart:
     )
     marks = [
         # A white rim below each, so that it is seen on every height in both themes.
-        points(place[:, None], name, {"symbol": symbol, "size": 24, "color": colour, "line": {"width": width}}, **more)
+        points(
+            place[:, None],
+            name,
+            {"symbol": symbol, "size": 24, "color": colour, "line": {"width": width}},
+            showlegend=told,
+        )
         for place, name, symbol, own in kinds
-        for colour, width, more in ((style.WHITE, 7, {"showlegend": False}), (own, 3, {"showlegend": True}))
+        for colour, width, told in ((style.WHITE, 7, False), (own, 3, True))
     ]
     here, there = played.heights
     sentence = (

@@ -134,7 +134,7 @@ def test_two_processes_behind_one_port(tmp_path):
         with pytest.raises(InvalidStatus), Visitor(address, host="elsewhere.example"):
             pass
         with Visitor(address) as visitor:
-            assert "What does privacy cost when you look for modes?" in visitor.text()
+            assert "Find where people gather, and give nobody away" in visitor.text()
 
         # One that dies costs its visitors a reload: another one serves them meanwhile, and it comes back.
         first = servers(process)[0]
