@@ -135,5 +135,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     st.button("New game", key="attack_new", on_click=new_game, icon=":material/casino:")
 draw = ended if len(st.session_state[GUESSES]) >= ROUNDS else playing
 draw(budget, chosen)
+if draw is playing:  # a projector has room for the round; the class adds up at the end
+    layout.presented()
 class_score(budget)
 st.caption("Simulated people. The rounds are drawn by your session and stand in no link.")
