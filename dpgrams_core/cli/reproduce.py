@@ -19,11 +19,13 @@ from dpgrams_core.studies.paper.shipped import ship, shipped, what_is_missing
 from dpgrams_core.sweeps.cell import CellResult
 from dpgrams_core.sweeps.plan import MAX_RUNS, check_data
 
+COVERAGE = "coverage"  # of regions: no table of the paper, but run and shipped as they are
+
 
 def add_reproduce(commands: Any) -> None:
     """The options of ``reproduce``."""
     again = commands.add_parser("reproduce", help="recompute the paper's tables beside the printed values")
-    again.add_argument("what", choices=list(GROUPS))
+    again.add_argument("what", choices=[*GROUPS, COVERAGE])
     again.add_argument("--runs", type=number_or_name, help="of every cell; by default 50 for modes and 20 for the rest")
     again.add_argument("--columns", nargs="+", help="only these, such as " + ", ".join(EXPERIMENTS["modes"].names))
     add_shared(again, "--executor", "--scheduler", "--out")
@@ -33,9 +35,11 @@ def add_reproduce(commands: Any) -> None:
 
 def reproduce_text(arguments: argparse.Namespace) -> str:
     """Run the experiments, one after the other, and return their tables; what stops it ends it with what there is."""
-    experiments = [EXPERIMENTS[name] for name in GROUPS[arguments.what]]
     if arguments.runs is not None:
         whole("runs", arguments.runs, 1, MAX_RUNS)
+    if arguments.what == COVERAGE:
+        return _coverage_text(arguments)
+    experiments = [EXPERIMENTS[name] for name in GROUPS[arguments.what]]
     for experiment in experiments:
         experiment.cells(1, arguments.columns or experiment.names)  # a wrong column is refused before any run
         if arguments.ship:
@@ -50,6 +54,31 @@ def reproduce_text(arguments: argparse.Namespace) -> str:
             raise
         stopped = error
     return shown_before(stopped, "\n\n".join(texts))
+
+
+def _coverage_text(arguments: argparse.Namespace) -> str:
+    """Nominal against true coverage of the regions of modes, cell by cell."""
+    from dpgrams_core.studies import coverage
+
+    runs = arguments.runs or coverage.RUNS
+    if arguments.ship and runs < coverage.RUNS:
+        raise SpecError("runs", runs, f"the finished table of {COVERAGE} has at least {coverage.RUNS} runs a cell")
+    rows: list[dict[str, Any]] = []
+    stopped: BaseException | None = None
+    try:
+        for cell in coverage.cells():
+            print(f"{len(rows) + 1}: {cell[0]}, n = {cell[1]:,}, epsilon = {cell[2]:g}", file=sys.stderr)
+            rows.append(coverage.coverage_cell(*cell, runs))
+    except KeyboardInterrupt as error:
+        stopped = error
+    found = coverage.table(rows)
+    if arguments.ship and stopped is None:
+        found.to_csv(coverage.FILE, index=False, float_format="%.6g")
+    if arguments.json:
+        return shown_before(stopped, str(found.to_json(orient="records", indent=2)))
+    text = found.to_string(index=False, na_rep="", float_format="{:.3g}".format)
+    head = f"coverage: {runs} runs a cell, nominal {coverage.LEVEL:g}, with 95 % intervals"
+    return shown_before(stopped, "\n\n".join([head, text, coverage.summary(found)]))
 
 
 def _refuse_a_part(experiment: Experiment, arguments: argparse.Namespace) -> None:

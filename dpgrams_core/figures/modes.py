@@ -14,6 +14,7 @@ from dpgrams_core.figures.style import NON_PRIVATE_MARK, PRIVATE, PRIVATE_MARK, 
 from dpgrams_core.figures.traces import DensityGrid, contours, named, points, trails, walkers
 from dpgrams_core.model.measures import default_match_radius, match_modes, recovery_rates, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
+from dpgrams_core.numerics.bumps import WEAK
 from dpgrams_core.numerics.surface import ReleasedSurface
 
 Array = np.ndarray
@@ -133,6 +134,47 @@ def verdict(data: Dataset, release: Release, title: str) -> str:
     return f'{text}, error <b class="private">{short(scores["mse_per_true_mode"])}</b>, <b>{status}</b>.'
 
 
+REGION_WORDS = "95 % region of the true mode"
+
+
+def sure_regions(release: Release) -> tuple[Array, Array]:
+    """Which modes stand far enough above the noise for a region, (k,), and the covariances of all, (k, d, d)."""
+    both, heights = release.mode_covariances, release.significance
+    if both is None or heights is None:
+        return np.zeros(len(release.modes), dtype=bool), np.full((len(release.modes), 2, 2), np.nan)
+    return heights >= WEAK, both
+
+
+def region_sentence(release: Release) -> str:
+    """What the regions mean for somebody who decides, and where they are not to be trusted; empty without any."""
+    sure, both = sure_regions(release)
+    noise = release.noise_covariances
+    if noise is None or not len(sure):
+        return ""
+    weak = ""
+    if not sure.all():
+        weak = (
+            f" {int((~sure).sum())} of {len(sure)} modes stand less than {WEAK:g} σ above the noise: a region there is "
+            "not to be trusted, and none is drawn."
+        )
+    if not sure.any():
+        return weak
+    wide, part = (float(np.sqrt(np.trace(c[sure], axis1=1, axis2=2) / 2).mean()) for c in (both, noise))
+    return (
+        " Each ring is made to hold its true mode 95 times in 100: it allows for the noise and for other records that "
+        "might have come, not for how smoothing moves a lopsided peak. A mode is off by about "
+        f"{short(wide)} along each column; by {short(part)} if only the noise counted.{weak}"
+    )
+
+
+def _region_columns(release: Release) -> dict[str, Array]:
+    """± of 95 % along each column for the table, of the population; empty without regions."""
+    sure, both = sure_regions(release)
+    if release.mode_covariances is None:
+        return {}
+    return {f"± {name} (95 %)": np.where(sure, 1.96 * np.sqrt(both[:, j, j]), np.nan) for j, name in enumerate("xy")}
+
+
 def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     """The released surface: private, with each mode's height above the noise."""
     refuse_private(data)
@@ -145,25 +187,32 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     significance = release.significance if release.significance is not None else np.empty(0)
     title, hover = "private modes, in units of the noise (σ)", "(%{x:.3f}, %{y:.3f}) stands %{text} above the noise"
     labels = named([f"{value:.1f} σ" for value in significance], style.LABEL)
-    figure = go.Figure([heat, points(release.modes.T, title, PRIVATE_MARK, hover, showlegend=True, **labels)])
+    sure, both = sure_regions(release)
+    regions = [traces.rings(release.modes[sure], both[sure], REGION_WORDS, PRIVATE)] if sure.any() else []
+    marks = points(release.modes.T, title, PRIVATE_MARK, hover, showlegend=True, **labels)
+    figure = go.Figure([heat, *regions, marks])
     sentence = "The released surface, in units of its known noise: nothing stands above the noise at this ε and n."
     if len(significance):
         sentence = (
             f"The released surface itself, in units of its known noise: private, and all that follows is free. "
             f"The weakest of the {len(significance)} modes stands {significance.min():.1f} σ above the noise "
             "(a mode is weighed with the whole bump around it, so its σ can exceed the colour under it)."
+            + region_sentence(release)
         )
-    table = _table("private mode", release.modes, **{"height above the noise": significance})
+    columns = {"height above the noise": significance, **_region_columns(release)}
+    table = _table("private mode", release.modes, **columns)
     return Chart(plain_layout(figure, 420, **_square_axes(data.box)), sentence, table)
 
 
 def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: Release, height: int = 640) -> Chart:
     """(c) Contours with true modes, mean shift and private modes, and the paths to them."""
     truth, path = true_modes(data), release.trajectories
+    sure, both = sure_regions(release)
     figure = go.Figure(
         [
             contours(grid),
             *(() if path is None else (trails(path), walkers(path))),
+            *([traces.rings(release.modes[sure], both[sure], REGION_WORDS, PRIVATE)] if sure.any() else []),
             _marks(release.modes, "private modes", PRIVATE_MARK),
             _marks(baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK),
             _marks(truth, "true modes", TRUTH_MARK),
@@ -189,7 +238,7 @@ def contour_chart(data: Dataset, grid: DensityGrid, release: Release, baseline: 
     outside = int(((release.modes < data.box[:, 0]) | (release.modes > data.box[:, 1])).any(axis=1).sum())
     if outside:
         sentence += f" {outside} of the private modes fell outside this picture: noise carried them out of the box."
-    return Chart(figure, sentence, table)
+    return Chart(figure, sentence + region_sentence(release), table)
 
 
 def runs_chart(

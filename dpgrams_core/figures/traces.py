@@ -19,6 +19,9 @@ Values = Sequence[Any] | Array
 Places = tuple[Values, Values] | Array  # x and y
 
 
+RING_POINTS, RING_SIZE = 61, 5.991  # of an ellipse; the 95 % point of chi-square with two degrees of freedom
+
+
 def line(
     at: Places,
     name: str,
@@ -53,6 +56,17 @@ def band(x: Values, low: Values, high: Values, fill: str, name: str | None, **mo
     """What lies between two edges."""
     edge = {"line": {"width": 0}, "mode": "lines", "fill": "toself", "fillcolor": fill, "hoverinfo": "skip"}
     return go.Scatter(x=[*x, *x[::-1]], y=[*high, *low[::-1]], name=name, **edge, **more)
+
+
+def rings(places: Array, covariances: Array, name: str, colour: str, **more: Any) -> go.Scatter:
+    """The 95 % region of each place (k, 2) as an ellipse, all under one name."""
+    angle = np.linspace(0, 2 * np.pi, RING_POINTS)
+    circle = np.sqrt(RING_SIZE) * np.stack([np.cos(angle), np.sin(angle)])
+    drawn = [
+        np.vstack([at + (np.linalg.cholesky(c) @ circle).T, [np.nan] * 2])
+        for at, c in zip(places, covariances, strict=True)
+    ]
+    return line(np.concatenate(drawn).T if drawn else ([], []), name, colour, width=2, **more)
 
 
 def branch_lines(
