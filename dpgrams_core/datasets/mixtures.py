@@ -71,6 +71,12 @@ class Mixture:
         return _density_modes(self)
 
 
+def seeded_points(law: Mixture | None, box: Array, n: int, seed: int) -> Array:
+    """n draws of a mixture by a seed, (n, d); without one they are spread evenly over the box."""
+    rng = np.random.default_rng([seed, n])
+    return rng.uniform(box[:, 0], box[:, 1], (n, len(box))) if law is None else law.sample(n, rng)[0]
+
+
 @lru_cache(maxsize=32)
 def _density_modes(mixture: Mixture) -> Array:
     """Climb the exact density from the means and from a lattice over their bounding box.

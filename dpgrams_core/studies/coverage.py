@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaincinv, chdtri
 
-from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture
+from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture, seeded_points
 from dpgrams_core.methods.functional.modes import read_together, release_surface
 from dpgrams_core.methods.functional.spec import FunctionalSpec
 from dpgrams_core.model.measures import match_modes
@@ -69,10 +69,9 @@ BOXES = {"t_mixture": np.array([(-10.0, 10.0)] * 2)}
 
 def drawn(shape: str, n: int, seed: int) -> Dataset:
     """Records of a shape with its true modes; evenly spread ones have none."""
-    rng, law, box = np.random.default_rng([seed, n]), SHAPES[shape], BOXES.get(shape, BOX)
-    if law is None:
-        return Dataset(name=shape, kind="modes", points=rng.uniform(box[:, 0], box[:, 1], (n, 2)), box=box)
-    return Dataset(name=shape, kind="modes", points=law.sample(n, rng)[0], box=box, true_modes=law.modes())
+    law, box = SHAPES[shape], BOXES.get(shape, BOX)
+    truth = None if law is None else law.modes()
+    return Dataset(name=shape, kind="modes", points=seeded_points(law, box, n, seed), box=box, true_modes=truth)
 
 
 def interval(hits: int, trials: int) -> tuple[float, float]:
