@@ -188,7 +188,8 @@ class Family:
     def _begin(self, name: str, command: Sequence[str]) -> None:
         # In a group of its own: Ctrl-C is for this process alone, and what a process starts can be ended with it.  They
         # share the cores, and each has as many processes for long work as is its part.
-        environment = {**os.environ, "DPGRAMS_SHARERS": str(len(self._ports))}
+        # Pages run in ever new threads, and with an arena for each the C library kept what thirty visitors had needed.
+        environment = {"MALLOC_ARENA_MAX": "2", **os.environ, "DPGRAMS_SHARERS": str(len(self._ports))}
         how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": environment}
         self._begun[name] = time.monotonic()
         self._running[name] = subprocess.Popen(command, start_new_session=True, **how)
