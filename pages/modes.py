@@ -105,8 +105,8 @@ def regions_kept(mark: str) -> None:
         st.markdown(summary(table).replace("\n", "\n\n"))
         st.caption(
             f"{table['runs'].min():.0f} runs a cell with the number of modes known, 95 % intervals. "
-            "Where not all modes are found in 95 % of the runs (not trusted), and for the population where peaks are "
-            "lopsided (skewed), do not rely on regions. False peaks: share of runs with an unknown number of modes "
+            "Where not all modes are found in 95 % of the runs (not trusted), and for the population where modes are "
+            "lopsided (skewed), do not rely on regions. False modes: share of runs with an unknown number of modes "
             "that report one. Made by: dpgrams reproduce coverage."
         )
         st.dataframe(table, hide_index=True)

@@ -162,7 +162,7 @@ def region_sentence(release: Release) -> str:
     wide, part = (float(np.sqrt(np.trace(c[sure], axis1=1, axis2=2) / 2).mean()) for c in (both, noise))
     return (
         " Each ring is made to hold its true mode 95 times in 100: it allows for the noise and for other records that "
-        "might have come, not for how smoothing moves a lopsided peak. A mode is off by about "
+        "might have come, not for how smoothing moves a lopsided one. A mode is off by about "
         f"{short(wide)} along each column; by {short(part)} if only the noise counted.{weak}"
     )
 

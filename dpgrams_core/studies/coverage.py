@@ -176,5 +176,5 @@ def summary(found: pd.DataFrame) -> str:
                 f"cells where all modes are found in 95 % of the runs; its interval reaches there in {possible}."
             )
     quiet = int((found["false_peaks"] <= 0.05).sum())
-    lines.append(f"At most 5 % of the runs report a false peak in {quiet} of {len(found)} cells.")
+    lines.append(f"At most 5 % of the runs report a false mode in {quiet} of {len(found)} cells.")
     return "\n".join(lines)
