@@ -108,7 +108,7 @@ def score(rounds: int, hits: int, epsilon: float) -> Score:
 
     >>> found = score(10, 10, 0.5)
     >>> round(found.allowed, 3), round(found.by_luck, 4), found.caught
-    (0.622, 0.0088, True)
+    (0.622, 0.0087, True)
     >>> score(10, 8, 0.5).caught
     False
     """

@@ -183,7 +183,10 @@ def test_every_setting_of_every_method_is_a_flag_with_its_words(capsys):
             ["four_corners", "dp_grams", "--design", "as printed"],
             "design = 'as printed' is not allowed: it must be 'as",
         ),
-        (["iris", "dp_grams_c", "--design", "as run"], "design = 'as run' is not allowed: iris has only the usual one"),
+        (
+            ["iris", "dp_grams_c", "--design", "as run"],
+            "design = 'as run' is not allowed: it must be 'public columns' for iris, or left out",
+        ),
         (
             ["four_corners", "dp_grams", "--calibration", "as_run", "--init-fraction", "1"],
             "init_fraction = 1 is not allowed: it must lie strictly between 0 and 1",

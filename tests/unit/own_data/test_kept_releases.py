@@ -27,6 +27,9 @@ from dpgrams_core.privacy.ledger.book import Ledger
 
 MARK = 4827.91846205372  # planted where it must not be kept
 CASES = [
+    ("noisy_histogram", 2, {}),
+    ("noisy_kmeans", 2, {"n_clusters": 2}),
+    ("hash_tree", 2, {"n_clusters": 2}),
     ("functional", 1, {}),
     ("functional", 2, {"bandwidth_scale": 1.2}),
     ("functional", 3, {"n_modes": 2}),

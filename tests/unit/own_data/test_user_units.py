@@ -34,6 +34,8 @@ SCALE, SHIFT = np.array([1000.0, 0.02]), np.array([-7e5, 300.0])
 BOX = np.array([[0.0, 10.0], [-1.0, 1.0]])
 CENTRES = np.array([[2.5, -0.5], [7.5, 0.5]])
 QUICK = {
+    "noisy_kmeans": {"n_clusters": 2},
+    "hash_tree": {"n_clusters": 2},
     "dp_grams": {"calibration": "tight", "n_steps": 4},
     "dp_grams_c": {"calibration": "tight", "n_steps": 4},
     "dp_pms": {"calibration": "tight", "n_steps": 2},
