@@ -140,14 +140,16 @@ def show(lesson: Lesson, number: int) -> None:
     layout.answer(f"<b>{html.escape(text)}</b>")
     picture, asked = st.columns([3, 2], gap="medium")
     with asked:
+        top = st.container()  # the answer, and the way on with it, are seen without scrolling
         st.markdown(step.words)
         guess = question(step, number)
         shown = step.start
         if guess is not None:
-            reveal(step, guess)
-            shown = control(step)
+            with top:
+                reveal(step, guess)
+                shown = control(step)
             tried(step, shown)
-        with st.container(horizontal=True):
+        with (st if guess is None else top).container(horizontal=True):
             back = (None, 0) if number == 0 else (lesson, number - 1)
             st.button("All lessons" if number == 0 else "Back", key="back", on_click=go, args=back)
             onward = (None, 0) if number == last else (lesson, number + 1)

@@ -26,10 +26,11 @@ PAGES = {
     "guarantee": {"n": "50", "measure": "off", "accountants": "off"},
     "tradeoff": {arm.key: "off" for arm in ARMS["modes"]},  # nothing to run, so its answer waits for nothing
     "lessons": {},
+    "attacker": {},
     "paper": {},
     "my_data": {},
 }
-LEAST_KEYS = {"lessons": 4, "paper": 3, "my_data": 4}
+LEAST_KEYS = {"lessons": 4, "attacker": 2, "paper": 3, "my_data": 4}
 DUCK = "🦆=;<b>"
 TEXTS = [
     "", " ", "0", "-1", "1", "1.5", "nan", "inf", "-inf", "1e400", "1e-400", "9" * 400, "9" * 5_000, "0x10",
