@@ -85,7 +85,7 @@ class Theme:
 
 # Orange is the private colour everywhere, so it is the accent of the controls too.
 THEMES = {
-    "light": Theme("#C75000", "#FFFFFF", "#F5F6F8", INK, private="#C75000", plain=NON_PRIVATE),
+    "light": Theme("#B54800", "#FFFFFF", "#F5F6F8", INK, private="#B54800", plain=NON_PRIVATE),
     "dark": Theme("#F08A3C", "#12151A", "#1C2128", "#E8EAED", private="#F08A3C", plain="#56A8DC"),
 }
 

@@ -98,7 +98,7 @@ def test_the_installed_dashboard_opens_with_its_own_settings(installed, elsewher
             server.wait(timeout=20)
     assert "somebody else" not in log.read_text()
     assert "Traceback" not in log.read_text()
-    assert "#C75000" in page  # the accent of our theme
+    assert "#B54800" in page  # the accent of our theme
     assert "#00FF00" not in page
     assert "Find where people gather, and give nobody away" in page
     assert "What ε do I need?" in page  # the last part of the first page: all of its files came along
