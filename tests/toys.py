@@ -103,7 +103,7 @@ def look_everywhere() -> dict[str, Any]:
     found["sweep"] = table[["method", "dataset", "toy_measure"]].values.tolist()
 
     # The Modes page and what it gives away; then the same beside another method.
-    quiet = {"n": "200", "curve": "off", "runs": "off", "landscape": "off"}
+    quiet = {"n": "200", "epsilon": "5", "curve": "off", "runs": "off", "landscape": "off"}
     page = checked(new_page("modes", **quiet, method="toy_method", dataset="toy_data"))
     offered = [widget(page, "selectbox", key).options for key in ("method", "dataset")]
     found["modes options"] = [title for titles in offered for title in titles]

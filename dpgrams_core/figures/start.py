@@ -42,6 +42,7 @@ GAME: dict[str, Any] = {"pair": "moved_record", "epsilon": 1.0, "n": 50, "trials
 
 def released(data: Dataset, epsilon: float, seed: int) -> Release:
     """The release that the page shows at an ε, with that draw of the noise."""
+    refuse_private(data)
     wanted = replace(PICTURE, epsilon=epsilon, seed=seed)
     return run(wanted.method, data, seed=seed, **wanted.settings)
 

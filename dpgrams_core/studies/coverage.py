@@ -37,7 +37,7 @@ FOUND = 0.95  # of the runs must find all modes, or regions are not to be truste
 PROMISED = {"smoothed": (0.93, 0.97), "population": (0.90, 0.99)}
 COLUMNS = ["shape", "n", "epsilon", "runs", "false_peaks", "all_found"]
 COLUMNS += [f"{kind}{end}" for kind in PROMISED for end in ("", "_low", "_high")]
-FILE = ASSETS / "results" / "coverage.csv"
+FILE = ASSETS / "coverage.csv"
 GAUSSIAN = math.inf
 # Peaks with a long side, five peaks joined to a ring, peaks of other sizes and weights; chosen before any run.
 SHAPES: dict[str, Mixture | None] = {

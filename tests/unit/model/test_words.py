@@ -78,7 +78,12 @@ def test_a_planted_synonym_is_found(planted):
 
 
 def test_no_text_calls_a_thing_by_another_name():
-    found = {path.name: other_words(texts_of(path.read_text())) for path in SOURCES}
+    # Start says "peak" to those who do not know yet what a mode is; its first sentence tells that it is one.
+    on_start = [word for word in GLOSSARY if word.word != "mode"]
+    found = {
+        path.name: other_words(texts_of(path.read_text()), on_start if path.name == "start.py" else GLOSSARY)
+        for path in SOURCES
+    }
     assert {name: texts for name, texts in found.items() if texts} == {}
     said = [text for measures in MEASURES.values() for item in measures.values() for text in (item.title, item.words)]
     assert other_words(said) == []
