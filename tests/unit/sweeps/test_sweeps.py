@@ -136,12 +136,13 @@ def test_closing_a_stream_of_processes_starts_no_more_and_leaves_no_process(monk
     monkeypatch.setattr(executors.os, "cpu_count", lambda: 1)
     epsilons = [0.1 * i for i in range(1, 101)]
     planned = plan_cells("dp_grams", "four_corners", n=[60], epsilon=epsilons, runs=5, seed=seed)
+    others = set(multiprocessing.active_children())  # left running by other tests
     stream = stream_cells(planned, "processes")
     assert len(next(stream).scores["mse"]) == 5
     stream.close()
     assert len(submitted) == executors.WINDOW  # and not all hundred: memory is bounded
     assert all(future.done() for future in submitted)
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= others
 
 
 def test_no_cells_are_no_results():
