@@ -90,7 +90,7 @@ class View {
     this.pick.ariaValueMax = this.people.length;
     this.find(".again").disabled = pack.draws.length < 2;
     this.find("section").dataset.draws = pack.draws.length;
-    if (!fresh) return;
+    if (!fresh) return this.tellMean();
     this.believe();
     this.stepTo(0);
     this.saidTwitch();
@@ -151,11 +151,12 @@ class View {
     output.textContent = `ε = ${frame.text}`;
     this.range.ariaValueText = output.textContent;
     this.find(".learned p").innerHTML = frame.learned; // our own words and numbers
-    this.find(".found p").innerHTML = frame.found;
+    this.find(".found .words").innerHTML = frame.found;
     this.find(".learned i").style.width = `${100 * frame.sure}%`;
     this.find(".found i").style.width = `${100 * frame.share}%`;
+    this.tellMean();
     this.find(".noise p").textContent = `The noise is ${frame.noise} times one person’s twitch.${moved}`;
-    this.right.ariaLabel = `${this.find(".found p").textContent} ${output.textContent}.`;
+    this.right.ariaLabel = `${this.find(".found .words").textContent} ${output.textContent}.`;
     const line = (kind) => (texts) => {
       const row = document.createElement("tr");
       row.append(...texts.map((text) => Object.assign(document.createElement(kind), { textContent: text })));
@@ -165,6 +166,13 @@ class View {
     this.find("table").replaceChildren(line("th")(head), ...body.map(line("td")));
     Object.assign(this.find("section").dataset, { epsilon: frame.epsilon, seed: this.pack.draws[this.draw].seed, sigma: frame.sigma });
     this.find("section").dataset.places = JSON.stringify(rows(frame.places).map((place) => [...place]));
+  }
+
+  // One draw may be lucky or not: what all draws that are here find, on average.
+  tellMean() {
+    const { draws, truth } = this.pack;
+    const mean = draws.reduce((sum, draw) => sum + draw.frames[this.at].share, 0) / draws.length;
+    this.find(".mean").textContent = draws.length < 2 ? "" : `Mean of ${draws.length} draws: ${(mean * truth.shape[0]).toFixed(1)} of ${truth.shape[0]}.`;
   }
 
   // A person is taken out.

@@ -116,24 +116,24 @@ def _total(scores: dict[str, float]) -> float:
 
 def learned(after: Belief) -> str:
     """What someone can learn about one person at most, as HTML."""
-    rare = f" (surer than that by a point: at most {one_in(after.chance_above)})" if after.chance_above else ""
+    rare = f" The chance of ending more than one point above that is at most {one_in(after.chance_above)}."
     return (
         f"Someone who was <b>{percent(after.before)}</b> sure that you are one of the dots is afterwards at most "
-        f'<b class="private">{percent(after.most)}</b> sure{rare}.'
+        f'<b class="private">{percent(after.most)}</b> sure.{rare if after.chance_above else ""}'
     )
 
 
 def found_words(found: int, total: int, extra: int) -> str:
-    """What is still found, as HTML.
+    """What is still found in one draw of the noise, as HTML.
 
     >>> found_words(4, 4, 0)
-    '<b class="private">4 of 4</b> peaks are still found; nobody told the method how many there are.'
+    'This draw of the noise: <b class="private">4 of 4</b> peaks are found; nobody told the method how many there are.'
     """
+    begins = f'This draw of the noise: <b class="private">{found} of {total}</b> peaks are found'
     if found + extra == 0:
-        return f'<b class="private">0 of {total}</b> peaks are found: nothing stands above the noise, so none is shown.'
+        return f"{begins}. Nothing stands above the noise, so none is shown."
     more = f", and {extra} that {'is' if extra == 1 else 'are'} not there" if extra else ""
-    told = "nobody told the method how many there are"
-    return f'<b class="private">{found} of {total}</b> peaks are still found{more}; {told}.'
+    return f"{begins}{more}; nobody told the method how many there are."
 
 
 def _table(data: Dataset, release: Release) -> list[list[str]]:
@@ -156,7 +156,11 @@ def played(method: str) -> AuditResult:
 
 
 def audit_facts(result: AuditResult) -> dict[str, Any]:
-    """What the page says of an audit; the bound of the fit where that is larger."""
+    """What the page says of an audit: the larger of two bounds, that of the tests and that of the fit.
+
+    The last look of an audit gives each of them half of the allowed error (``game._stream``), so both hold at once, and
+    their larger one does, with the stated confidence; a test holds it to that.
+    """
     fit = 0.0 if result.gaussian is None else result.gaussian.epsilon_lower
     return {
         "claimed": result.epsilon_claimed,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from dpgrams_core import load_dataset
+from dpgrams_core import load_dataset, score
 from dpgrams_core.figures import start
 from dpgrams_core.figures.frames import epsilon_stops
 
@@ -40,12 +40,13 @@ def test_a_newcomer_goes_through_it(make_dashboard, width, scheme):
         assert float(view.get_attribute("data-sigma")) == pytest.approx(release.noise_scale, rel=1e-12)
         assert json.loads(view.get_attribute("data-places")) == release.modes.tolist()
         frame = start._frame(data, epsilon, release)
-        for part in ("learned", "found"):
-            wanted = re.sub("<[^>]*>", "", frame[part])
-            assert view.locator(f".{part} p").text_content() == wanted
+        for part, place in (("learned", ".learned p"), ("found", ".found .words")):
+            assert view.locator(place).text_content() == re.sub("<[^>]*>", "", frame[part])
         assert len(view.locator("tr").all()) == 1 + len(release.modes)
 
     agrees(1.0, 0)
+    found = [score(start.released(data, 1.0, seed), data)["found"] for seed in range(start.DRAWS)]
+    assert view.locator(".mean").text_content() == f"Mean of {start.DRAWS} draws: {np.mean(found):.1f} of 4."
     dashboard.shoot(f"start_{width}_{scheme}")
     # The handle, without the server.
     handle = view.locator("input[type=range]")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpgrams_core import load_dataset, score
+from dpgrams_core.auditing import game
 from dpgrams_core.figures import start
 from dpgrams_core.figures.frames import epsilon_stops
 from dpgrams_core.figures.traces import grid_axes
@@ -87,6 +88,19 @@ def test_the_kept_audits_are_those_of_the_engine(method):
     assert kept["caught"] == (method == "broken_sum")
 
 
+def test_the_larger_of_two_bounds_keeps_the_confidence_that_the_page_states(monkeypatch):
+    """Bonferroni: what the tests and the fit may err by, together, is no more than what the page says."""
+    allowed = []
+    for name in ("both_tests", "gaussian_fit"):
+        bound = getattr(game, name)
+        monkeypatch.setattr(
+            game, name, lambda *given, bound=bound, **law: allowed.append(law["error"]) or bound(*given, **law)
+        )
+    facts = start.audit_facts(start.played("functional"))
+    assert len(allowed) == 2
+    assert sum(allowed) <= (1 - facts["confidence"]) * (1 + 1e-12)
+
+
 def test_the_message_fits_and_private_data_are_refused():
     assert len(start.message("start", scene(), [drawn(0), drawn(3)], start.kept_audits())) < 120_000
     secret = replace(data(), private=True)
@@ -96,6 +110,7 @@ def test_the_message_fits_and_private_data_are_refused():
 
 
 def test_words_of_what_is_found():
-    assert "nothing stands above the noise" in start.found_words(0, 4, 0)
+    assert "This draw of the noise: " in start.found_words(4, 4, 0)
+    assert "Nothing stands above the noise" in start.found_words(0, 4, 0)
     assert "2 that are not there" in start.found_words(1, 4, 2)
     assert "1 that is not there" in start.found_words(3, 4, 1)
