@@ -101,7 +101,8 @@ def answer(text: str, line: str = "") -> str:
     """
     shown = (line or first_sentence(text)) if presenting() else text
     state.on_stage(state.LINE, shown)
-    st.html(f'<p class="answer" data-testid="answer">{shown}</p>')
+    # A heading between that of the page and those of its parts, for those who hear the page.
+    st.html(f'<h2 class="heard">In short</h2><p class="answer" data-testid="answer">{shown}</p>')
     return text
 
 
