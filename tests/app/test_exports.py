@@ -21,6 +21,7 @@ from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.model.run import Run
 from dpgrams_core.sweeps.run import plan_cells
 from pages._ui import exports
+from tests.shown import answer_html
 
 PAGES = {
     "modes": {"n": "200", "seed": "3", "epsilon": "2", "curve": "off", "runs": "off", "landscape": "off"},
@@ -40,8 +41,7 @@ def opened(opened_with_files):
 
 
 def answer(app: AppTest) -> str:
-    body = next(item.proto.body for item in app.get("html") if 'data-testid="answer"' in item.proto.body)
-    return exports.plain_text(body)
+    return exports.plain_text(answer_html(app))
 
 
 def built(file: exports.File) -> str:

@@ -33,7 +33,9 @@ def test_axe_finds_nothing_serious_on_any_page(make_dashboard):
     faults: dict[str, list[str]] = {}
     for state in [state for name in names for state in STATES.get(name, [name])]:
         page.emulate_media(color_scheme="light")
-        dashboard.open(state)
+        page.goto(f"{dashboard.address}/{state}")
+        page.wait_for_selector("[data-testid=answer], section[data-step]")
+        dashboard.settle()
         for scheme in ("light", "dark"):
             if scheme == "dark":
                 light = page.evaluate(background)
