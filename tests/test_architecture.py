@@ -81,7 +81,10 @@ REMEMBERED = {
 RANDOM_SOURCES = ("numpy.random", "random", "secrets", "os.urandom", "uuid", "opendp", "diffprivlib")
 
 
-parsed = functools.cache(ast.parse)  # many tests look at the same files
+@functools.cache
+def nodes_of(source):
+    """All nodes of a source: many tests look at the same files, and walking them takes longer than reading them."""
+    return tuple(ast.walk(ast.parse(source)))
 
 
 def module_name(path):
@@ -93,10 +96,11 @@ def is_part_of(name, *modules):
     return any(name == module or name.startswith(module + ".") for module in modules)
 
 
-def imports_of(source, module="", package=False, walk=ast.walk):
+@functools.cache
+def imports_of(source, module="", package=False, at_start=False):
     """Every dotted name that a source imports, ``from a import b`` as ``a.b`` since b may be a module."""
     found = set()
-    for node in walk(parsed(source)):
+    for node in walk_at_start(nodes_of(source)[0]) if at_start else nodes_of(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -113,9 +117,8 @@ def imports_of(source, module="", package=False, walk=ast.walk):
 
 def randomness_of(source):
     """Every dotted name of a source of randomness that is used, through whatever alias."""
-    tree = parsed(source)
     names = {}
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             names |= {
                 a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0] for a in node.names
@@ -129,9 +132,9 @@ def randomness_of(source):
         inner = dotted(node.value) if isinstance(node, ast.Attribute) else ""
         return f"{inner}.{node.attr}" if inner else ""
 
-    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    attributes = [node for node in nodes_of(source) if isinstance(node, ast.Attribute)]
     inner = {id(node.value) for node in attributes}
-    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    plain = [node for node in nodes_of(source) if isinstance(node, ast.Name)]
     used = {dotted(node) for node in [*attributes, *plain] if id(node) not in inner}
     drawn = {f"scipy.stats (.{node.attr})" for node in attributes if node.attr == "rvs"}
     return drawn | {name for name in used if is_part_of(name, *RANDOM_SOURCES)}
@@ -284,7 +287,7 @@ def import_cycle(modules):
     """A ring of modules that import one another at their start; ``modules`` gives (source, whether it is a package)."""
     graph = {}
     for module, (source, package) in modules.items():
-        wanted = imports_of(source, module, package, walk_at_start)
+        wanted = imports_of(source, module, package, at_start=True)
         # ``from a import b`` is a.b where that is a module, and else a name of a.
         found = {name if name in modules else name.rpartition(".")[0] for name in wanted}
         graph[module] = {name for name in found if name in modules and name != module}
@@ -336,23 +339,22 @@ def test_a_corridor_has_few_doors(place, most):
 
 def caches_of(source):
     """What a source remembers for everyone: functions by their names, any other use of a cache by its line."""
-    tree = parsed(source)
-    brought = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    brought = [node for node in nodes_of(source) if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {a.asname or a.name for node in brought for a in node.names if a.name.split(".")[-1] in CACHES}
     found, seen = set(), set()
 
-    def uses(tree):
-        for node in ast.walk(tree):
+    def uses(nodes):
+        for node in nodes:
             is_name = isinstance(node, ast.Name) and node.id in names
             if is_name or (isinstance(node, ast.Attribute) and node.attr in CACHES):
                 yield node
 
-    for function in ast.walk(tree):
+    for function in nodes_of(source):
         for decorator in getattr(function, "decorator_list", ()):
-            for node in uses(decorator):
+            for node in uses(ast.walk(decorator)):
                 found.add(function.name)
                 seen.add(node)
-    return found | {f"line {node.lineno}" for node in uses(tree) if node not in seen}
+    return found | {f"line {node.lineno}" for node in uses(nodes_of(source)) if node not in seen}
 
 
 def reached_from(module):

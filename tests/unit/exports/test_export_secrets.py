@@ -104,6 +104,7 @@ def every_export(data, paid, ledger) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "options"), CASES, ids=[method for method, _ in CASES])
 def test_no_export_and_no_log_of_a_release_holds_the_record_a_seed_or_a_diagnostic(
     rng, tmp_path, caplog, capsys, method, options

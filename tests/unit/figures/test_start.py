@@ -80,6 +80,7 @@ def test_the_exact_picture_without_a_person_is_the_engines_without_their_record(
     assert still["top"] / start.SEEN == pytest.approx(still["enlarged"], abs=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", start.AUDITED)
 def test_the_kept_audits_are_those_of_the_engine(method):
     kept, again = start.kept_audits()[method], start.audit_facts(start.played(method))

@@ -201,6 +201,7 @@ ODD_DATA = {
 }
 
 
+@pytest.mark.slow
 @ALL_CASES
 def test_no_data_set_fails(method, columns, options, monkeypatch):
     monkeypatch.setattr(methods, "ReleaseNoise", Replay)
@@ -246,6 +247,7 @@ def test_a_row_that_misses_a_value_adds_nothing_and_counts(columns, rng, monkeyp
     assert result.surface.n == N
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "columns", "options"),
     [case for case in CASES if METHODS[case[0]].bare is None and case[0] != "dp_kmeans"],  # whose noise is its own

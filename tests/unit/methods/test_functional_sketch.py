@@ -66,6 +66,7 @@ def test_an_unknown_number_of_modes_is_found_without_extras(d, blobs, seed):
     assert (release.significance > ceiling).all()
 
 
+@pytest.mark.slow
 def test_a_known_number_of_modes_is_kept_and_right_with_little_data(blobs, seed):
     data = blobs(4, 1_000)
     for count in (1, 4, 6):

@@ -117,6 +117,7 @@ class TestPointwiseBound:
             best = min(best, climbed.fun)
         return -best
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("d", "h", "floor_share", "clip_share"),
         # p_floor as a share of the kernel's height h^-d K(0), A as a share of p_floor / h.

@@ -84,6 +84,7 @@ def test_modes_that_were_not_read_off_a_surface_have_none() -> None:
     assert release.mode_covariances is None
 
 
+@pytest.mark.slow
 def test_a_sketch_has_covariances_too() -> None:
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(centre, 0.3, (2000, 4)) for centre in (-2, 2)])

@@ -28,6 +28,7 @@ from dpgrams_core.privacy.ledger.book import Ledger
 from dpgrams_core.sweeps.executors import Processes
 
 SECRET = "918273.25"
+pytestmark = pytest.mark.slow  # processes that start, and that die
 
 
 class ByValue:

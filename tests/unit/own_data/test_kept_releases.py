@@ -101,6 +101,7 @@ def test_every_private_method_is_tried():
     assert {method for method, _, _ in CASES} == {name for name, item in METHODS.items() if item.private}
 
 
+@pytest.mark.slow
 def test_a_release_comes_back_as_it_was(case):
     data, result = case
     kept = unpack(packed(result, data))

@@ -329,6 +329,7 @@ except OSError:
     assert done.stdout.split("\n") == ["no memory", "no file", ""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"a,b\n" + ROWS.encode(), good_parquet()], ids=["CSV", "Parquet"])
 def test_an_upload_is_read_nowhere_but_in_the_guarded_process(content, tmp_path, monkeypatch):
     settings = Settings(ledger=Path("unused"))

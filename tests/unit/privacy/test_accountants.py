@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 
@@ -68,6 +69,12 @@ def our_price(event, delta):
     return Quote(rounds_epsilon(event, delta))
 
 
+@functools.cache
+def asked(name, multiplier, batch_size, count, delta):
+    """The figure of an accountant: several tests ask for the same one."""
+    return ACCOUNTANTS.get(name, our_price)(rounds(multiplier, batch_size, count), delta)
+
+
 @pytest.mark.parametrize("batch_size", [FULL, PART])
 @pytest.mark.parametrize("name", [*ACCOUNTANTS, "price"])
 class TestEveryAccountant:
@@ -75,10 +82,8 @@ class TestEveryAccountant:
 
     @pytest.fixture
     def epsilon(self, name, batch_size):
-        accountant = ACCOUNTANTS.get(name, our_price)
-
         def ask(multiplier=4.0, delta=DELTA, count=7):
-            quote = accountant(rounds(multiplier, batch_size, count), delta)
+            quote = asked(name, multiplier, batch_size, count, delta)
             if quote.epsilon is None:
                 assert quote.reason
                 pytest.skip(quote.reason)

@@ -65,6 +65,7 @@ def test_the_functions_have_their_parameters(name):
     assert known >= PARAMETERS[name], known
 
 
+@pytest.mark.slow
 def test_an_audit_takes_its_claim_its_trials_its_seed_and_options():
     found = dg.audit("dp_grams", epsilon=1.0, delta=1e-6, trials=100, seed=3, n=50, calibration="tight")
     assert isinstance(found, dg.AuditResult)

@@ -31,13 +31,14 @@ def test_a_printed_cell_comes_out_to_the_digit(experiment, column, dataset, n, e
     assert row["status"] == "none"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "dataset", "n", "epsilon", "found"),
     [
         ("dp_kmeans_as_run", "blobs", 700, 5.0, (0.722, 0.693, 0.126)),  # as printed
-        pytest.param("dp_kmeans_as_run", "digits", 1797, 0.25, (0.036, 0.134, 253.956), marks=pytest.mark.slow),
+        ("dp_kmeans_as_run", "digits", 1797, 0.25, (0.036, 0.134, 253.956)),
         ("as_run", "blobs", 700, 5.0, (0.756, 0.711, 0.046)),  # as the authors' function gives it with these settings
-        pytest.param("as_run", "blobs", 1000, 1.0, (0.732, 0.703, 0.057), marks=pytest.mark.slow),
+        ("as_run", "blobs", 1000, 1.0, (0.732, 0.703, 0.057)),
     ],
 )
 def test_a_cell_of_the_clusters_comes_out(column, dataset, n, epsilon, found):
@@ -47,6 +48,7 @@ def test_a_cell_of_the_clusters_comes_out(column, dataset, n, epsilon, found):
     assert tuple(round(row[name], 3) for name in ("ari", "nmi", "centroid_mse")) == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("experiment", "words"),
     [

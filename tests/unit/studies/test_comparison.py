@@ -100,6 +100,7 @@ MODERATE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon", "clip", "key"), MODERATE)
 def test_predictions_are_right_within_a_factor_of_three(n, epsilon, clip, key, seed):
     # The prediction is for a start that belongs to a bump, so public candidates stand near the true modes.

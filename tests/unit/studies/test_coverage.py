@@ -30,6 +30,7 @@ def test_a_cell_counts_regions_and_false_peaks() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_shipped_table_has_every_cell_and_recomputes() -> None:
     table = coverage.shipped_coverage()
     assert list(table[["shape", "n", "epsilon"]].itertuples(index=False, name=None)) == list(coverage.cells())

@@ -75,6 +75,7 @@ def test_with_everything_on_the_ladder_is_dp_pms_itself(waves, seed, options):
     assert errors[-1] == score(own, waves)["mse"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first_touched", "one", "other"),
     [

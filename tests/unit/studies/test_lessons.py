@@ -99,6 +99,7 @@ def test_every_picture_that_a_file_may_name_can_be_drawn():
     assert {*pictures.DRAWN, "handle"} == set(PICTURES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.title)
 def test_every_step_can_be_drawn_and_answered(step):
     value = answer(step)

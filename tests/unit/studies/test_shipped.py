@@ -72,6 +72,7 @@ def better(table):
     return table.set_column(table.schema.get_field_index("mse"), "mse", [column])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize(
     "change",
@@ -104,6 +105,7 @@ def test_a_missing_table_says_how_to_make_it(folder):
         shipped("sensitivity_regression")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_ships_all_its_cells(name):
     experiment = EXPERIMENTS[name]
