@@ -23,6 +23,6 @@ with remark:
     paper_show.rests_on()
 place = paper_show.paper_controls()
 state.tell_refused()
-show_one = paper_show.printed_table if place.printed else paper_show.figure
+show_one = paper_show.rivals if place.rival else paper_show.printed_table if place.printed else paper_show.figure
 show_one(place.experiment, place.table, place.measure)
 paper_show.everything()

@@ -15,6 +15,7 @@ from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.run import AnyDataset, Run
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS, GROUPS, Experiment
 from dpgrams_core.studies.paper.reproduce import comparison, summary, wide
+from dpgrams_core.studies.paper.rivals import advice
 from dpgrams_core.studies.paper.shipped import ship, shipped, what_is_missing
 from dpgrams_core.sweeps.cell import CellResult
 from dpgrams_core.sweeps.plan import MAX_RUNS, check_data
@@ -155,4 +156,5 @@ def _text(experiment: Experiment, runs: int, results: Sequence[tuple[str, CellRe
                 parts.append(f"{name}, {measure}\n{text}")
     if failed := table[table["failures"] > 0]["column"].nunique():
         parts.append(f"Some runs of {failed} columns failed: see the failures in --json.")
-    return "\n\n".join([*parts, summary(experiment, table)]).rstrip()
+    last = advice(experiment, table) if experiment.name in GROUPS["rivals"] else summary(experiment, table)
+    return "\n\n".join([*parts, last]).rstrip()

@@ -90,6 +90,28 @@ def blobs(n: int, seed: int, public: bool = False) -> ClusterTable:
     return in_public_ranges(usual, points, np.tile([-14.0, 14.0], (2, 1))) if public else usual
 
 
+# Centres, shapes and sizes of the uneven clouds, by one draw that was made before any method had seen them.
+UNEVEN, UNEVEN_COLUMNS, UNEVEN_SEED = 6, 3, 18
+
+
+def uneven(n: int, seed: int) -> ClusterTable:
+    """Six long clouds of very different sizes in three standardised columns; a seed draws other records of one law."""
+    law, rng = np.random.default_rng(UNEVEN_SEED), np.random.default_rng([UNEVEN_SEED, seed])
+    sizes = np.sort(law.dirichlet(np.full(UNEVEN, 2.0)))
+    centres = 3.0 * law.standard_normal((UNEVEN, UNEVEN_COLUMNS))
+    shapes = np.eye(UNEVEN_COLUMNS) + 0.5 * law.standard_normal((UNEVEN, UNEVEN_COLUMNS, UNEVEN_COLUMNS))
+    # Every cloud has some records, whatever the draw: the first ones are one of each.
+    labels = np.concatenate([np.arange(UNEVEN), rng.choice(UNEVEN, size=n - UNEVEN, p=sizes)])
+    points = centres[labels] + np.einsum("nij,nj->ni", shapes[labels], rng.standard_normal((n, UNEVEN_COLUMNS)))
+    names = tuple(f"cloud {number + 1}" for number in range(UNEVEN))
+    return standardised(points, labels, "the three standardised coordinates", names)
+
+
+def drawn_uneven(n: int | None, seed: int, default_n: int) -> ClusterTable:
+    """The uneven clouds at any wished size."""
+    return uneven(whole("n", default_n if n is None else n, MIN_N, MAX_N), seed)
+
+
 def drawn_blobs(n: int | None, seed: int, default_n: int, public: bool = False) -> ClusterTable:
     """The blobs at any wished size."""
     return blobs(whole("n", default_n if n is None else n, MIN_N, MAX_N), seed, public)

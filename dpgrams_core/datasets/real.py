@@ -23,7 +23,7 @@ Array = np.ndarray
 
 MNIST_FILE = ASSETS / "mnist_pca5.npz"
 DATA_VARIABLE = "DPGRAMS_DATA"
-DIGITS_COLUMNS, RNASEQ_COLUMNS = 6, 6
+DIGITS_COLUMNS, RNASEQ_COLUMNS, TUMOURS_COLUMNS = 6, 6, 5
 RNASEQ_COPY, RNASEQ_GENES, RNASEQ_LABELS = "rnaseq_pca6.npz", "data.csv", "labels.csv"
 HOW_TO_GET_RNASEQ = (
     "The RNA-Seq data do not come with this project. Download “Gene expression cancer RNA-Seq” from the UCI Machine "
@@ -90,6 +90,29 @@ def _digits(components: Callable[[Array, int], FittedPCA]) -> ClusterTable:
             picture_shape=(8, 8),
             picture_mean=mean,
             picture_scale=scale,
+        ),
+    )
+
+
+@lru_cache(maxsize=1)
+def tumours() -> ClusterTable:
+    """569 breast tumours, benign or not, by 30 measures: standardised, whitened PCA to five (W. Wolberg and others)."""
+    from sklearn.datasets import load_breast_cancer  # here, since it takes a second to load
+
+    source = load_breast_cancer()
+    standard, _, _ = standardise(source.data)
+    fitted = whitened_pca(standard, TUMOURS_COLUMNS)
+    return ClusterTable(
+        points=fitted.scores,
+        labels=source.target,
+        representation=Representation(
+            space="30 standardised measures",
+            fitted=True,
+            scale=fitted.scale,
+            components=fitted.components,
+            offset=fitted.offset,
+            centroids=class_means(standard, source.target, 2),
+            class_names=tuple(str(name) for name in source.target_names),
         ),
     )
 

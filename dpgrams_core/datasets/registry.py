@@ -19,7 +19,7 @@ from dpgrams_core.datasets.as_run import (
     mode_seeds,
     regression_seeds,
 )
-from dpgrams_core.datasets.clusters import BOX_SIDE, MAX_N, MIN_N, ClusterTable, drawn_blobs, some_rows
+from dpgrams_core.datasets.clusters import BOX_SIDE, MAX_N, MIN_N, ClusterTable, drawn_blobs, drawn_uneven, some_rows
 from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture
 from dpgrams_core.datasets.real import (
     digits,
@@ -30,6 +30,7 @@ from dpgrams_core.datasets.real import (
     public_iris,
     public_mnist,
     rnaseq,
+    tumours,
 )
 from dpgrams_core.datasets.regression import SINUSOID, THREE_COMPONENT, BranchMixture
 from dpgrams_core.model.checks import one_of, whole
@@ -387,6 +388,40 @@ register(
             no_seeds,
             _public("scaling and components fitted on the 1,000 public pictures", partial(some_rows, public_mnist)),
         ),
+        **_REAL,
+    )
+)
+register(
+    DatasetInfo(
+        name="uneven",
+        title="Uneven clouds",
+        description="Six long clouds of very different sizes in three columns; no method was tuned on them.",
+        source=partial(_from_table, partial(drawn_uneven, default_n=5_000)),
+        box=_cluster_box(3),
+        default_n=5_000,
+        count=6,
+        synthetic=True,
+        sizes=(5_000,),
+        epsilons=(0.25, 0.5, 1.0, 2.0, 4.0),
+        delta=1e-5,
+        offered=(200, 500, 1_000, 2_000, 5_000, 10_000, 20_000),
+        **_CLUSTERS,
+    )
+)
+register(
+    DatasetInfo(
+        name="tumours",
+        title="Breast tumours",
+        description="569 breast tumours, benign or malignant, in five principal components; no method was tuned on "
+        "them.",
+        source=partial(_from_table, partial(some_rows, tumours)),
+        box=_cluster_box(5),
+        default_n=569,
+        count=2,
+        sizes=(569,),
+        epsilons=(0.25, 0.5, 1.0, 2.0, 4.0),
+        offered=(100, 200, 400, 569),
+        slow=True,
         **_REAL,
     )
 )

@@ -132,12 +132,10 @@ def functional(spec: Any, n: int, box: Array) -> float:
 
 @in_seconds
 def functional_c(spec: Any, n: int, box: Array) -> float:
-    """The surface, and k-means over the likeliest places, or the modes."""
+    """The surface, and k-means over the likeliest places: of an unknown number for each of twenty."""
     h = _release_bandwidth(spec, n, box, BANDWIDTH_SCALE)
-    if spec.n_clusters is None:
-        return _surface(n, box, h) + _bumps(box, h, None)
     # The likeliest places of the records, and k-means over them: a sketch has a kernel between all places.
-    return _surface(n, box, h) + (5e5 if len(box) <= GRID_DIMENSIONS else 2.5e7) + 1e4 * spec.n_clusters
+    return _surface(n, box, h) + (5e5 if len(box) <= GRID_DIMENSIONS else 2.5e7) + 1e4 * (spec.n_clusters or 500)
 
 
 @in_seconds

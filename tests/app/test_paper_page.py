@@ -34,6 +34,7 @@ from pages._ui.paper.words import (
     PARTS,
     PRINTED,
     RESTS_ON,
+    RIVALS,
     SPACE,
     SURE,
     WORDS,
@@ -282,7 +283,17 @@ def test_every_table_and_figure_opens(filled):
         app.session_state[f"paper_{part_of(name)}"] = name
         app.run()
         assert not app.exception
-        text = all_text(app)
+        text, charts = all_text(app), app.get("plotly_chart")
+        if experiment in RIVALS:
+            assert f"**{words.title}** · {words.claim}" in text
+            assert "the paper says" not in text
+            assert "is first, or within a standard error of the first, in " in text
+            asked = next(table for table in EXPERIMENTS[experiment].tables if table.name == name)
+            sizes, epsilons, _ = asked.grid()
+            numbers = next(frame.value for frame in app.dataframe if "Functional release" in frame.value)
+            assert len(numbers) == len(sizes) * len(epsilons)
+            assert len(charts) == 1
+            continue
         assert f"**{words.title}** · the paper says: " in text
         assert words.labels in text
         if experiment in PRINTED:
@@ -290,7 +301,6 @@ def test_every_table_and_figure_opens(filled):
         else:
             assert "prints no numbers of it" in text
             assert status_words("nominal") in text
-        charts = app.get("plotly_chart")
         assert len(charts) == (1 if experiment in PRINTED else len(EXPERIMENTS[experiment].columns))
 
 

@@ -16,7 +16,7 @@ PICKED_CLIPS = {name: dict(info.picked)["clip_multiplier"] for name, info in DAT
 
 GIVEN = "proven, given the representation"
 ALONE = re.compile(r"(?<!not )\bproven\b(?!, given the representation)", re.IGNORECASE)
-SMALL = {"blobs": "100", "iris": "100", "digits": "200", "mnist": "500"}
+SMALL = {"blobs": "100", "iris": "100", "digits": "200", "mnist": "500", "uneven": "200", "tumours": "100"}
 RELEASE, TIGHT = {"clu_method": "functional_c"}, {"clu_method": "dp_grams_c", "calibration": "tight"}
 SHOWN = [
     *((dataset, method) for dataset in SMALL for method in (RELEASE, TIGHT)),

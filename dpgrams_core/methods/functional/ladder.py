@@ -51,7 +51,7 @@ CENTRE_RUNGS = (
     Rung("peaks", "Towards the modes", "a few steps from the means of the clusters towards their modes"),
     Rung("reading", "Kernel sum", "reading the exact kernel sum on public places instead of the records"),
     Rung("noise", "Noise", "the noise of the release"),
-    Rung("merge", "Number of clusters", "the number of clusters as set, or modes where it is unknown"),
+    Rung("merge", "Number of clusters", "the number of clusters as set, or as the release shows it"),
 )
 
 

@@ -43,7 +43,7 @@ class FunctionalRegressionSpec(Spec):
 class FunctionalCSpec(Spec):
     """Public settings of clustering by the functional release.
 
-    ``n_clusters``: ``None`` means unknown, and every mode that stands above the noise is a centre.
+    ``n_clusters``: ``None`` means unknown, and the release itself says how many part its records best.
     """
 
     epsilon: float = settings.epsilon()

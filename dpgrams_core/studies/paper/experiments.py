@@ -45,6 +45,7 @@ class Table:
     name: str
     dataset: str
     epsilons: tuple[float, ...] = ()
+    sizes: tuple[int, ...] = ()  # of a figure, where they are not those of the paper's table
     clips: tuple[float, ...] = ()  # the values of this figure, where they are its own
     batch_shares: tuple[float, ...] = ()  # minibatch sizes as shares of n
 
@@ -60,7 +61,7 @@ class Table:
     def grid(self) -> tuple[list[int], list[float], float]:
         info = DATASETS[self.dataset]
         if self.epsilons:
-            return list(info.sizes), list(self.epsilons), info.delta
+            return list(self.sizes or info.sizes), list(self.epsilons), info.delta
         printed = paper_table(self.name)
         sizes = {int(row.get("n", info.default_n)) for row in printed["rows"]}
         return sorted(sizes), sorted({float(row["epsilon"]) for row in printed["rows"]}), float(printed["delta"])
@@ -288,7 +289,53 @@ SENSITIVITY_CLUSTERING = Experiment(
     measures=("ari", "nmi", "centroid_mse", "seconds"),
     count_option="n_clusters",
 )
-ALL = (MODES, REGRESSION, CLUSTERING, KERNELS, SENSITIVITY, SENSITIVITY_REGRESSION, SENSITIVITY_CLUSTERING)
+RIVAL_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
+# Not of the paper: what a user would take instead, told the same number and with the same neighbours and bounds.
+RIVALS = Experiment(
+    name="rivals",
+    title="functional release",
+    tables=(
+        Table("rivals_blobs", "blobs", RIVAL_EPSILONS, sizes=(1_000,)),
+        *(Table(f"rivals_{name}", name, RIVAL_EPSILONS) for name in ("iris", "digits", "mnist", "uneven", "tumours")),
+    ),
+    columns=(
+        Column("functional", "functional_c", "functional"),
+        Column("noisy_kmeans", "noisy_kmeans", "noisy_kmeans"),
+        Column("hash_tree", "hash_tree", "hash_tree"),
+        Column("dp_kmeans", "dp_kmeans", "dp_kmeans"),
+        Column("kmeans", "kmeans", "kmeans", most_runs=1),
+    ),
+    measures=("ari", "nmi", "inertia", "seconds"),
+    count_option="n_clusters",
+    runs=10,
+)
+RIVALS_MODES = Experiment(
+    name="rivals_modes",
+    title="functional release",
+    tables=(
+        Table("rivals_four_corners", "four_corners", RIVAL_EPSILONS, sizes=(1_000, 5_000)),
+        Table("rivals_t_mixture", "t_mixture", RIVAL_EPSILONS, sizes=(1_000, 5_000)),
+    ),
+    columns=(
+        Column("functional", "functional", "functional"),
+        Column("noisy_histogram", "noisy_histogram", "noisy_histogram"),
+        Column("tight", "dp_grams", "dp_grams", {"calibration": "tight"}),
+        Column("mean_shift", "mean_shift", "mean_shift"),
+    ),
+    measures=("mse_per_true_mode", "mse", "found", "spurious", "seconds"),
+    count_option="n_modes",
+)
+ALL = (
+    MODES,
+    REGRESSION,
+    CLUSTERING,
+    KERNELS,
+    SENSITIVITY,
+    SENSITIVITY_REGRESSION,
+    SENSITIVITY_CLUSTERING,
+    RIVALS,
+    RIVALS_MODES,
+)
 EXPERIMENTS: dict[str, Experiment] = {item.name: item for item in ALL}
 # What the command line calls them: the paper's sensitivity figures are three experiments of ours.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -297,5 +344,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "clustering": ("clustering",),
     "kernels": ("kernels",),
     "sensitivity": ("sensitivity", "sensitivity_regression", "sensitivity_clustering"),
+    "rivals": ("rivals", "rivals_modes"),
     "all": tuple(EXPERIMENTS),
 }

@@ -79,10 +79,12 @@ def _places(experiment: Experiment, result: CellResult) -> list[tuple[str, float
     """The tables and epsilons beside which a cell stands."""
     cell = result.cell
     found: list[tuple[str, float]] = []
-    names = [table.name for table in experiment.tables if table.dataset == cell.dataset]
-    for table in [*names, ONE_RUN] if experiment.name == "clustering" else names:
+    figures = {table.name: table.epsilons for table in experiment.tables if table.dataset == cell.dataset}
+    for table in [*figures, ONE_RUN] if experiment.name == "clustering" else figures:
         printed = _printed().get((table, str(cell.dataset), cell.n))
-        epsilons = {cell.epsilon} if printed is None and table != ONE_RUN else {key[0] for key in printed or ()}
+        epsilons = {key[0] for key in printed or ()}
+        if printed is None and table != ONE_RUN:
+            epsilons = {cell.epsilon} if math.isfinite(cell.epsilon) else set(figures[table])
         found += [(table, epsilon) for epsilon in sorted(epsilons) if cell.epsilon in (epsilon, math.inf)]
     return found
 

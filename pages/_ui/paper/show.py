@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -19,6 +19,8 @@ from dpgrams_core.figures.style import Chart
 from dpgrams_core.model.errors import DataError
 from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS, Experiment
+from dpgrams_core.studies.paper.reproduce import wide
+from dpgrams_core.studies.paper.rivals import advice
 from dpgrams_core.studies.paper.shipped import Shipped, shipped
 from dpgrams_core.studies.paper.tables import ONE_RUN
 from pages._ui import cache, charts, exports, layout, state
@@ -32,6 +34,7 @@ from pages._ui.paper.words import (
     PARTS,
     PRINTED,
     RESTS_ON,
+    RIVALS,
     SECONDS,
     SURE,
     WHAT_RAN,
@@ -57,6 +60,11 @@ class Place:
         """Whether it is a table with printed numbers."""
         return self.experiment.name in PRINTED
 
+    @property
+    def rival(self) -> bool:
+        """Whether it stands beside the paper: methods that a user would pick instead."""
+        return self.experiment.name in RIVALS
+
 
 def paper_controls() -> Place:
     """Part, table and measure, side by side."""
@@ -67,7 +75,7 @@ def paper_controls() -> Place:
         table = _pick(group, "Table or figure", f"paper_{part}", tables)
         experiment = EXPERIMENTS[experiment_of(table)]
         # The figures and the table of single runs have no seconds.
-        timed = experiment.name in PRINTED and table != ONE_RUN
+        timed = experiment.name in (*PRINTED, *RIVALS) and table != ONE_RUN
         measures = [name for name in experiment.measures if name != "seconds" or timed]
         words = {name: experiment.measure(name).title for name in measures}
         measure = _pick(group, "Score", f"paper_score_{'one_run' if table == ONE_RUN else experiment.name}", words)
@@ -246,7 +254,7 @@ def on_stage(place: Place) -> None:
         st.info(why)
         return
     table, key = place.table, found.facts["checksum"]
-    if place.printed:
+    if place.printed or place.rival:
         here = compared(place.experiment.name, found)
         here = here[here["table"] == table] if len(here) else here
         wanted: tuple[Any, ...] = (place.experiment.name, key, table, place.measure)
@@ -295,6 +303,33 @@ def figure(experiment: Experiment, name: str, measure: str) -> None:
     _recompute(experiment, found, name, pictures)
 
 
+def _rival_picture(experiment: Experiment, here: pd.DataFrame, whole: pd.DataFrame, measure: str) -> Chart:
+    """Every method at every ε, and in its sentence who is first and what to take instead."""
+    return replace(ratio_chart(experiment, here, measure), sentence=advice(experiment, whole, measure))
+
+
+def rivals(experiment: Experiment, name: str, measure: str) -> None:
+    """Methods side by side on one data set: nothing of it is in the paper."""
+    found = _introduced(experiment, name, measure)
+    if found is None:
+        return
+    whole = compared(experiment.name, found)
+    here = whole[whole["table"] == name]
+    if measure != "seconds":
+        st.markdown(advice(experiment, whole, measure))
+    words = experiment.measure(measure).title
+    wanted = (experiment.name, found.facts["checksum"], name, measure)
+    picture = cache.picture(wanted, _rival_picture, experiment, here, whole, measure)
+    charts.chart(picture, "paper_rivals", f"{words[:1].upper()}{words[1:]} of every method")
+    st.subheader("The numbers")
+    titles = {column.name: column_title(column) for column in experiment.columns}
+    st.dataframe(wide(experiment, here, measure).drop(columns="dataset").rename(columns=titles), hide_index=True)
+    dataset = next(item.dataset for item in experiment.tables if item.name == name)
+    statuses = _statuses(found, [dataset]).items()
+    st.caption("Guarantees: " + "; ".join(f"{titles[column]}: {status}" for column, status in statuses) + ".")
+    _recompute(experiment, found, name, [picture])
+
+
 def _statuses(found: Shipped, datasets: Sequence[str]) -> dict[str, str]:
     """The status of each column on some data sets, with its condition, in words; of runs that succeeded."""
     by_column: dict[str, dict[str, None]] = {}
@@ -308,13 +343,15 @@ def _statuses(found: Shipped, datasets: Sequence[str]) -> dict[str, str]:
 
 def _about(name: str, measure: str) -> None:
     words = WORDS[name]
-    st.markdown(f"**{words.title}** · the paper says: {words.claim[:1].lower()}{words.claim[1:]}")
+    said = f"the paper says: {words.claim[:1].lower()}{words.claim[1:]}" if words.labels else words.claim
+    st.markdown(f"**{words.title}** · {said}")
     notes = [*words.notes, *([SECONDS] if measure == "seconds" else [])]
     if measure != "centroid_mse":
         notes = [note for note in notes if "centroid MSE" not in note]
     link = curve_link(name)
     curve = [] if link is None else [f"{link.markdown}."]
-    st.caption(" ".join([f"In the paper: {words.labels}.", *notes, *curve]))
+    there = [f"In the paper: {words.labels}."] if words.labels else []
+    st.caption(" ".join([*there, *notes, *curve]))
 
 
 def _missing(experiment: Experiment, why: str) -> None:
@@ -345,12 +382,15 @@ def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence
     statuses = _statuses(found, [table.dataset for table in experiment.tables if name in (table.name, ONE_RUN)])
     words, again = WORDS[name], command(experiment)
     shown = Shown(
-        question=f"Do the paper's numbers hold? {words.title}",
+        question=f"{'Do the paper’s numbers hold?' if words.labels else 'Which method to take?'} {words.title}",
         answer=" ".join(picture.sentence for picture in pictures[:1]),
         charts=lambda: pictures,
         guarantees=list,
         origin=f"Simulations on synthetic or public data: {found.made.replace('`', '')}.",
-        notes=[f"In the paper: {words.labels}.", RESTS_ON, *(f"{a}: {b}." for a, b in statuses.items())],
+        notes=[
+            *([f"In the paper: {words.labels}.", RESTS_ON] if words.labels else words.notes),
+            *(f"{a}: {b}." for a, b in statuses.items()),
+        ],
         command=again,
         facts=found.facts,
     )

@@ -18,6 +18,7 @@ from dpgrams_core.model.representation import FITTED_CAVEAT, Representation, sta
 from tests.places import ROOT
 
 BUNDLED = {"blobs": (1000, 2, 4), "iris": (150, 4, 3), "digits": (1797, 6, 10), "mnist": (69_000, 5, 10)}
+BUNDLED |= {"uneven": (5_000, 3, 6), "tumours": (569, 5, 2)}
 CLASSES = ("BRCA", "KIRC", "LUAD")
 
 
@@ -389,7 +390,7 @@ class TestDataset:
             representation(scale=np.ones(3))
 
 
-def test_the_registry_knows_all_five():
+def test_the_registry_knows_them_all():
     assert datasets_of("clusters") == [*BUNDLED, "rnaseq"]
     with pytest.raises(SpecError, match="choose one of"):
         load_dataset("mnist5")

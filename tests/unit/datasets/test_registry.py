@@ -52,6 +52,7 @@ def test_only_all_records_of_a_real_data_set_are_the_same():
         "iris",
         "digits",
         "mnist",
+        "tumours",
         "rnaseq",
     }
     assert not same_records("digits", 1000)

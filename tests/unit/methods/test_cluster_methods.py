@@ -7,7 +7,7 @@ import pytest
 
 from dpgrams_core import Dataset, SpecError, load_dataset, run, score
 from dpgrams_core.methods.dp_grams.clusters import SPREAD_CANDIDATES, public_candidates
-from dpgrams_core.methods.functional.clusters import released_centres, towards_peaks
+from dpgrams_core.methods.functional.clusters import best_parted, released_centres, towards_peaks
 from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients
 
 CENTRES = np.array([[-2.0, -2.0], [2.0, 2.0], [2.0, -2.0]])
@@ -36,6 +36,36 @@ def test_an_unknown_number_of_clusters_is_found(blobs, seed):
     release = run("functional_c", blobs, epsilon=2.0, seed=seed)
     assert len(release.modes) == 3
     assert release.spec.n_clusters is None
+    known = run("functional_c", blobs, epsilon=2.0, seed=seed, n_clusters=3)
+    np.testing.assert_array_equal(release.modes, known.modes)  # chosen from the same release, which costs the same
+    assert release.events == known.events
+
+
+@pytest.mark.parametrize(("dataset", "n", "least", "most"), [("blobs", 2_000, 3, 4), ("digits", None, 7, 15)])
+def test_an_unknown_number_costs_at_most_a_tenth_of_the_score(dataset, n, least, most):
+    data, runs = load_dataset(dataset, n=n), range(3)
+    ari = {}
+    for count in (None, data.n_clusters):
+        found = [run("functional_c", data, epsilon=2.0, delta=1e-5, seed=number, n_clusters=count) for number in runs]
+        assert count is not None or all(least <= len(release.modes) <= most for release in found)
+        ari[count] = np.mean([score(release, data)["ari"] for release in found])
+    assert ari[None] >= 0.9 * ari[data.n_clusters]
+
+
+def test_no_cluster_is_counted_where_nothing_stands_above_the_noise(blobs):
+    assert len(run("functional_c", blobs, epsilon=0.001, seed=0).modes) == 0
+
+
+def test_the_largest_count_that_parts_as_well_is_taken():
+    places = np.array([[0.0], [1.0], [10.0], [11.0]])
+    shares = np.full(4, 0.25)
+    two, four = np.array([[0.5], [10.5]]), places + 0.01
+    one = np.array([[5.5]])
+    np.testing.assert_array_equal(best_parted([one, two], places, shares), two)
+    np.testing.assert_array_equal(best_parted([one, two, four], places, shares), four)  # each record has its centre
+    torn = np.array([[0.0], [1.0], [10.5]])  # a third centre that tears a pair apart, where shares are even
+    middle = np.array([[0.5], [0.5], [10.0], [11.0]])
+    np.testing.assert_array_equal(best_parted([one, two, torn], middle, shares), two)
 
 
 @pytest.mark.slow
