@@ -71,7 +71,7 @@ REMEMBERED = {
     "pages._ui.jobs.private_workers": "nothing: processes, which remember nothing of what they are given",
     **{
         f"{CORE}.datasets.real.{name}": "nothing, or the path of a file: public data sets"
-        for name in ("iris", "digits", "digits_as_run", "mnist", "_genes", "_measuring_copy")
+        for name in ("iris", "digits", "digits_as_run", "mnist", "tumours", "_genes", "_measuring_copy")
     },
     **{
         f"{CORE}.datasets.real.{name}": "nothing: public data sets in public columns"

@@ -307,7 +307,6 @@ RIVALS = Experiment(
     ),
     measures=("ari", "nmi", "inertia", "seconds"),
     count_option="n_clusters",
-    runs=10,
 )
 RIVALS_MODES = Experiment(
     name="rivals_modes",
