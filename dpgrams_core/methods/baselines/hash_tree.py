@@ -1,5 +1,7 @@
-"""Clustering by a tree of hashes, after Chang, Ghazi, Kumar and Manurangsi (2021), "Locally private k-means in one
-round" and the practical central variant that follows it: a private summary of few weighted places, then k-means on it.
+"""Clustering by a tree of hashes: a variant after Chang, Ghazi, Kumar and Manurangsi (2021), "Locally private k-means
+in one round".  It is written anew from the idea of that paper and is not the authors' code, so their bounds on the
+error are not claimed for it, and their own program may do better or worse: a private summary of few weighted places,
+then k-means on it.
 
 Records get a hash of L bits, the sides of L hyperplanes on which they lie (SimHash).  A tree of all prefixes holds
 noisy counts; a prefix is split while its noisy count is large.  Every leaf gives its noisy mean, weighted by its noisy

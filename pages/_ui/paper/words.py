@@ -277,10 +277,10 @@ RIVAL_CLAIMS = {
 _NEIGHBOURS = "All claims are for one replaced record, but that of DP-k-means, which is for one added or removed."
 RIVAL_NOTES = {
     "rivals": (
-        "The hash tree is ours after the paper of Chang, Ghazi, Kumar and Manurangsi (2021), with Gaussian noise on "
-        "all levels and a price for one replaced record. " + _NEIGHBOURS,
+        "The hash tree is a variant of ours after the paper of Chang, Ghazi, Kumar and Manurangsi (2021), not the "
+        "authors’ code: Gaussian noise on all levels, and a price for one replaced record. " + _NEIGHBOURS,
         "No method was tuned on the uneven clouds and the breast tumours; constants of the functional release were "
-        "chosen with the blobs, the digits and RNA-Seq in view.",
+        "chosen on clusters made for it, after the blobs, the digits and RNA-Seq had been seen.",
     ),
     "rivals_modes": ("The cells of the histogram were chosen on other mixtures (benchmarks/pilot_histogram.py).",),
 }
