@@ -30,9 +30,9 @@ K_MEANS_STARTS = 4
 # 0.503 and 0.496 for two to four.
 PEAK_STEPS = 1
 # A number that is not known: at most so many, and the largest whose parting is within this share of the best one.  In
-# an earlier pilot on other data (with the former PEAK_STEPS and weight) the ARI relative to that with the true number was
-# 1.04, 1.05, 1.03, 1.03 and 0.97 for 0, 0.01, 0.02, 0.03 and 0.06; of the first four the last was taken with digits in
-# view.
+# an earlier pilot on other data (with the former PEAK_STEPS and weight) the ARI relative to that with the true number
+# was 1.04, 1.05, 1.03, 1.03 and 0.97 for 0, 0.01, 0.02, 0.03 and 0.06; of the first four the last was taken with digits
+# in view.
 MOST_CLUSTERS, AS_PARTED = 20, 0.03
 # Of the public rule for modes: centres need less smoothing than peaks, since k-means averages the noise of many places.
 # On other data (an earlier pilot) it makes little difference from 0.6 to 1.
