@@ -7,12 +7,12 @@ leaves or moves a control; then nothing is kept of it.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
-
-import streamlit as st
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from dpgrams_core import Dataset, Release, load_dataset, run, score
 from dpgrams_core.figures.regression import Slices, conditional_slices, slice_frames, squeezed
@@ -26,60 +26,100 @@ from dpgrams_core.sweeps.cell import CellResult
 from pages._ui.server import visitors
 
 MOST_BYTES = 64_000_000  # of pictures as they are sent, some hundreds
+Made = TypeVar("Made")
+
+
+class Kept(Generic[Made]):
+    """A function whose results are kept for all visitors, by its arguments; two who ask for the same wait for one.
+
+    Streamlit's own caches pickle and hash every argument at every call: a quarter of a page's redraw.
+    """
+
+    def __init__(self, make: Callable[..., Made], most: int) -> None:
+        self._make, self._most = make, most
+        self._known: OrderedDict[Hashable, Made] = OrderedDict()
+        self._making: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+        self._lock = threading.Lock()
+        functools.update_wrapper(self, make)
+
+    def __call__(self, *what: Hashable) -> Made:
+        with self._lock:
+            if what in self._known:
+                self._known.move_to_end(what)
+                return self._known[what]
+            alone = self._making.setdefault(what, threading.Lock())
+        with alone:
+            if what not in self._known:  # another visitor may have been faster
+                made = self._make(*what)
+                with self._lock:
+                    self._known[what] = made
+                    while len(self._known) > self._most:
+                        self._known.popitem(last=False)
+                return made
+        return self(*what)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._known.clear()
+
+
+def kept(most: int) -> Callable[[Callable[..., Made]], Kept[Made]]:
+    """Keep so many results of a function, those that were asked for last."""
+    return lambda make: Kept(make, most)
 
 
 # Results are frozen and their arrays read-only, so one object can serve every session
 # (cache_data would pickle a million points on every call).
-@st.cache_resource(max_entries=12, show_spinner=False)
+@kept(12)
 @visitors.ends_with_the_script()
 def dataset(name: str, n: int, seed: int, design: str = "") -> Dataset:
     """A synthetic data set."""
     return load_dataset(name, n=n, seed=seed, design=design)
 
 
-@st.cache_resource(max_entries=400, show_spinner=False)
+@kept(400)
 @visitors.ends_with_the_script()
 def release(wanted: Run) -> Release:
     """A simulated run."""
     return run(wanted.method, records(wanted), seed=wanted.seed, **wanted.settings)
 
 
-@st.cache_resource(max_entries=400, show_spinner=False)
+@kept(400)
 @visitors.ends_with_the_script()
 def scores(wanted: Run) -> dict[str, float]:
     """How good a simulated run is, against the known truth."""
     return score(release(wanted), records(wanted))
 
 
-@st.cache_resource(max_entries=40, show_spinner=False)
+@kept(40)
 @visitors.ends_with_the_script()
 def kde(wanted: Run, kernel: str, bandwidth: float) -> DensityGrid:
     """The plain KDE of a run's records on a grid (not private; synthetic data only)."""
     return density_grid(records(wanted), kernel, bandwidth)
 
 
-@st.cache_resource(max_entries=200, show_spinner=False)
+@kept(200)
 @visitors.ends_with_the_script()
 def comparison(settings: ComparisonSettings) -> tuple[Row, ...]:
     """Every method at one setting, without a run."""
     return compare(settings, dataset(settings.dataset, settings.n, 0))
 
 
-@st.cache_resource(max_entries=40, show_spinner=False)
+@kept(40)
 @visitors.ends_with_the_script()
 def slices(wanted: Run) -> Slices:
     """Conditional densities beside a simulated run (the plain KDE among them is not private)."""
     return conditional_slices(records(wanted), release(wanted))
 
 
-@st.cache_resource(max_entries=400, show_spinner=False)
+@kept(400)
 @visitors.ends_with_the_script()
 def lesson_value(quantity: str, asked: State, runs: int) -> float:
     """What the engine computes for a state of a lesson."""
     return quantity_of(quantity, asked.run)(asked, runs)
 
 
-@st.cache_resource(max_entries=100, show_spinner=False)
+@kept(100)
 @visitors.ends_with_the_script()
 def slices_as_sent(wanted: Run, source: str, target: str, rest: str) -> bytes:
     """The slices at every place, for the chart ``target`` that follows the pointer over ``source``."""
@@ -115,7 +155,7 @@ class Pictures:
                 self._bytes -= self._known.popitem(last=False)[1].figure.size
 
 
-@st.cache_resource(show_spinner=False)
+@functools.cache
 def pictures() -> Pictures:
     """The pictures that this server has drawn."""
     return Pictures()
