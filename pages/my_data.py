@@ -48,7 +48,7 @@ def before_release(mine: Own, account: Account | None, request: Request | None) 
 
 def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     """The four steps, in order; each is open until it is done."""
-    steps, first = st.empty(), st.empty()
+    steps, first, result = st.empty(), st.empty(), st.container()  # what was released stands above the steps to it
     _ = private_workers().ready  # starts them, so that they are there when a file comes
     if mine.problem:
         st.error(plain(mine.problem), icon=":material/error:")
@@ -70,7 +70,8 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     except BudgetError as error:
         layout.problem(plain(str(error)))
         if mine.sales:  # they are paid for, and the ledger is not needed to show them
-            say(mine, None, first)
+            with result:
+                say(mine, None, first)
         return
     sold = bool(mine.sales)
     slot = st.expander(columns_title(mine), expanded=not sold, key=f"own_step_2_{mine.uploads}_{sold}")
@@ -90,7 +91,8 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     with steps:
         progress(4 if sold else 2 if request is None else 3)
     if sold:
-        say(mine, account, first)
+        with result:
+            say(mine, account, first)
     else:
         with first:
             layout.answer(before_release(mine, account, request))

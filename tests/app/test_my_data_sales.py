@@ -133,6 +133,7 @@ def test_branches_can_be_smoothed_further_for_free(place):
     widget(page.select_slider, "own_smooth").set_value(2.0)
     checked(page)
     assert "on the released surface, smoothed further to 2 times its bandwidth" in all_text(page)
+    assert "(smoothed to 2 times its bandwidth)" in answer(page)
     assert not page.dataframe[0].value.equals(before)
     assert widget(page.slider, "own_least").value == 1.0  # the other control stays where it was put
     assert len(Ledger(place).charges()) == 1

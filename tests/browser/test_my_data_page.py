@@ -70,7 +70,7 @@ def test_a_file_is_released_once_and_its_budget_is_not_refilled(make_dashboard, 
     button.dblclick()  # impatient: two clicks, one release
     wait_for_release(first)
     assert "ε = 0.5 of 3 spent, ε = 2.5 left" in first.text()
-    assert "2 modes in age and pay" in first.answer()
+    assert "2 modes in age and pay, near age 25 and pay 20, and near age 65 and pay 60" in first.answer()
     labels = first.page.locator(".st-key-own_chart .textpoint").all_inner_texts()
     assert len(labels) == 2
     first.shoot("my_data_released")

@@ -121,11 +121,6 @@ def _facts(own: Own, table: Table) -> None:
         st.caption(plain(note))
     if own.source == "example":
         st.caption("These people do not exist; the page treats them as if they did.")
-    others = [column for column in table.columns if column.kind != "numeric"]
-    if others:
-        with st.expander(f"{_counted(len(others), 'column')} cannot be picked: why?", key="own_unusable"):
-            for column in others[:30]:
-                st.markdown(f"`{column.name.replace('`', ' ')}` {REASONS[column.kind]}")
     if st.button("Use another file", icon=":material/swap_horiz:", key="own_leave"):
         own.leave()
         st.rerun()
@@ -143,6 +138,7 @@ def columns_step(own: Own, table: Table, ledger: Ledger, account: Account) -> Re
     """The request that the controls stand for, or None while something is open, which is then said."""
     kind = one_of_few("What do you look for?", f"own_goal_{own.uploads}", GOALS, default="modes", wrap=None)
     picked = _picked(own, table, kind)
+    _not_offered(table)
     if not picked or None in picked:
         return None
     columns, response = (picked[:1], picked[1]) if kind == "regression" else (picked, None)
@@ -187,6 +183,20 @@ def _picked(own: Own, table: Table, kind: str) -> list[Any]:
             words = "Pick a column"
             picked.append(st.selectbox(label, rest, index=None, placeholder=words, key=key, persist_state="session"))
     return picked
+
+
+def _not_offered(table: Table) -> None:
+    """Why a column is not among those that can be picked: in sight for a few, one click away for many."""
+    others = [
+        f"`{column.name.replace('`', ' ')}` {REASONS[column.kind]}"
+        for column in table.columns
+        if column.kind != "numeric"
+    ]
+    if len(others) > 3:
+        with st.expander(f"{len(others)} columns cannot be picked: why?", key="own_unusable"):
+            st.markdown("\n\n".join(others[:30]))
+    elif others:
+        st.caption("Cannot be picked: " + " ".join(others))
 
 
 def _box(

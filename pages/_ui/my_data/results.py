@@ -16,7 +16,15 @@ from streamlit.errors import StreamlitAPIException
 from dpgrams_core import METHODS, Dataset, load_dataset, run
 from dpgrams_core.exports.csv import table_csv
 from dpgrams_core.exports.report import ONE_ROW, guarantee_words, ledger_line
-from dpgrams_core.figures.own_data import ascent_map, branches_map, density_curve, pair_panels, surface_map, twin_curve
+from dpgrams_core.figures.own_data import (
+    Units,
+    ascent_map,
+    branches_map,
+    density_curve,
+    pair_panels,
+    surface_map,
+    twin_curve,
+)
 from dpgrams_core.figures.own_records import records_picture
 from dpgrams_core.figures.style import Chart, short
 from dpgrams_core.model.environment import read_settings
@@ -43,31 +51,84 @@ SMOOTHINGS = [value for value in FACTORS if value >= 1]
 MOST_RECORDS = 4_000  # that mean shift climbs from
 BASELINES = {"modes": "mean_shift", "clusters": "kmeans", "regression": "lowess"}
 NAMES = {"mean_shift": "mean shift", "kmeans": "k-means", "lowess": "LOWESS"}
+MOST_SAID = 6  # numbers of places in the answer
 UNREAD = "Something failed while it was read, so there is nothing to say yet."
 
 
-def answer_of(sale: Sale) -> str:
-    """What one release lets its owner say, in a sentence (HTML, names escaped)."""
-    release, price = sale.release, f"ε = {short(sale.charge.epsilon)}"
-    names = html.escape(" and ".join(filter(None, [", ".join(sale.units.columns[:-1]), sale.units.columns[-1]])))
-    if release.unread:
-        return f"For {price} a release of {names} is drawn and paid for. <b>{UNREAD}</b>"
-    if release.curve is not None:
-        assert release.branches is not None
-        count = len(np.unique(release.branches))
-        return (
-            f'For {price} you can say: <b class="private">{count} branch{"" if count == 1 else "es"}</b> of '
-            f"{html.escape(sale.units.columns[1])} over {html.escape(sale.units.columns[0])}. What follows is free."
+def answer_of(sale: Sale, found: str) -> str:
+    """What one release lets its owner say, in a sentence (HTML); ``found`` is what is read off it just now."""
+    price = f"For ε = {short(sale.charge.epsilon)}"
+    if sale.release.unread:
+        return f"{price} a release of {listed(sale.units.columns)} is drawn and paid for. <b>{UNREAD}</b>"
+    if not found:
+        nothing = "<b>nothing stands above the noise</b>"
+        return f"{price} {nothing} in {listed(sale.units.columns)}. That, too, may be said; the rest is free."
+    return f"{price} you can say: {found}. What follows is free."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names of somebody's columns in a sentence (HTML).
+
+    >>> listed(["age", "pay", "a<b"])
+    'age, pay and a&lt;b'
+    """
+    return html.escape(" and ".join(filter(None, [", ".join(names[:-1]), names[-1]])))
+
+
+def _counted(count: int, what: str, plural: str = "s") -> str:
+    return f'<b class="private">{count} {what}{"" if count == 1 else plural}</b>'
+
+
+def read_words(sale: Sale, reading: Reading, regions: bool = False, factor: float = 1.0) -> str:
+    """Modes or clusters, how many and where (HTML); nothing where there are none.
+
+    All places are said if these are few numbers, else the strongest or largest one.
+    """
+    count, significance = len(reading.places), reading.significance
+    if not count:
+        return ""
+    known = significance is not None and len(significance) > 0
+    order = np.argsort(-significance) if known else range(count)
+    near = ["near " + listed(_at(sale.units, reading.places[number])) for number in order]
+    few = count * len(sale.units.columns) <= MOST_SAID
+    which = "the largest " if regions else "the strongest " if known else "one of them "
+    where = ", and ".join(filter(None, [", ".join(near[:-1]), near[-1]])) if few else which + near[0]
+    text = f"{_counted(count, 'cluster' if regions else 'mode')} in {listed(sale.units.columns)}, {where}"
+    if known:
+        text += (
+            f"; {'it stands' if count == 1 else 'the weakest stands'} <b>{significance.min():.1f} σ</b> above the noise"
         )
-    if not len(release.modes):
-        return (
-            f"For {price} <b>nothing stands above the noise</b> in {names}. That, too, may be said; the rest is free."
-        )
-    count = len(release.modes)
-    text = f'For {price} you can say: <b class="private">{count} mode{"" if count == 1 else "s"}</b> in {names}'
-    if release.significance is not None:
-        text += f", the weakest <b>{release.significance.min():.1f} σ</b> above the noise"
-    return text + ". What follows is free."
+    return text + _smoothed(factor)
+
+
+def branches_words(sale: Sale, table: pd.DataFrame, factor: float) -> str:
+    """Branches, how many, and from where to where the strongest goes (HTML); nothing where there are none."""
+    if not len(table):
+        return ""
+    numbers = table.iloc[:, 0]
+    count, first = numbers.nunique(), table[numbers == numbers.iloc[0]].iloc[:, 1:3].to_numpy(float)
+    ends = [listed(_at(sale.units, first[end(first[:, 0])])) for end in (np.argmin, np.argmax)]
+    over = f"{html.escape(sale.units.columns[1])} over {html.escape(sale.units.columns[0])}"
+    which = "" if count == 1 else "the strongest "
+    return f"{_counted(count, 'branch', 'es')} of {over}, {which}from {ends[0]} to {ends[1]}{_smoothed(factor)}"
+
+
+def _smoothed(factor: float) -> str:
+    return f" (smoothed to {written(factor)} times its bandwidth)" if factor > 1 else ""
+
+
+def _at(units: Units, place: np.ndarray) -> list[str]:
+    """A place in words, each number as exact as a twentieth of its side of the box asks for.
+
+    >>> _at(Units(("age", "pay"), np.array([[0, 100], [0, 90_000]])), np.array([41.27, 23_456.0]))
+    ['age 41', 'pay 23,000']
+    """
+    said = []
+    for name, value, (low, high) in zip(units.columns, place, units.box, strict=True):
+        digits = -int(np.floor(np.log10((high - low) / 20)))
+        rounded = f"{round(float(value), digits) + 0.0:,.{max(0, digits)}f}" if abs(digits) < 7 else short(value)
+        said.append(f"{name} {rounded}")
+    return said
 
 
 def chosen_sale(mine: Own) -> Sale:
@@ -104,25 +165,15 @@ def view_switch(source: str) -> bool:
 
 def say(mine: Own, account: Account | None, first: DeltaGenerator) -> None:
     """Step 4: the release that is shown, publicly and, if wished, for the curator; ``first`` is for its answer."""
-    st.subheader("4 · What you can say now")
-    curator = view_switch(mine.source)
-    if curator:  # what everyone in front of this screen should know
-        st.error(
+    banner = st.empty()
+    sale = chosen_sale(mine)
+    results(mine, sale, account, first)
+    if view_switch(mine.source):
+        banner.error(  # what everyone in front of this screen should know
             "**Curator view: not private.** This screen shows your records and results computed from them without "
             "noise. None of it may leave the building, not as a picture of the screen either.",
             icon=":material/visibility_lock:",
         )
-    sale = chosen_sale(mine)
-    with first:
-        layout.answer(answer_of(sale))
-    if sale.earlier:
-        st.info(
-            f"Release {sale.number} of {sale.charge.at[:10]} was paid for earlier and is shown again; it costs "
-            "nothing. For another one open step 2.",
-            icon=":material/history:",
-        )
-    results(mine, sale, account)
-    if curator:
         try:
             curator_view(mine, sale)
         except (SpecError, DataError) as error:  # a file of the server's folder that changed, say
@@ -131,24 +182,35 @@ def say(mine: Own, account: Account | None, first: DeltaGenerator) -> None:
         twin_section(mine, sale)
 
 
-def results(own: Own, sale: Sale, account: Account | None) -> None:
-    """The public view of a release: all of it may leave the building."""
-    free = st.container(key="own_free")
-    if layout.presenting():
-        picture = _picture(own, sale, free)
-        charts.plot(picture.figure, "own_chart", picture.sentence)
-        return
-    left, right = st.columns([3, 2], gap="medium")
+def results(own: Own, sale: Sale, account: Account | None, first: DeltaGenerator) -> None:
+    """The public view of a release: all of it may leave the building.  What moves it stands under its picture."""
+    left, right = (st.container(), None) if layout.presenting() else st.columns([3, 2], gap="medium")
     with left:
-        pictures = [_picture(own, sale, free)]
-        charts.chart(pictures[0], "own")
+        place, free = st.container(), st.container(key="own_free")
+        picture, found = _picture(own, sale, free)
+        with place:
+            charts.plot(picture.figure, "own_chart", picture.sentence)
+    answer = answer_of(sale, found)
+    with first:
+        layout.answer(answer)
+    if right is None:
+        return
+    with left:
+        st.caption(picture.sentence)
+        charts.table(picture, "own")
     with right:
+        if sale.earlier:
+            st.info(
+                f"Release {sale.number} of {sale.charge.at[:10]} was paid for earlier and is shown again; it costs "
+                "nothing. For another one open step 2.",
+                icon=":material/history:",
+            )
         guarantee_card(sale)
         exports.release_files(
             sale.record,
             question=QUESTION,
-            answer=answer_of(sale),
-            charts=pictures,
+            answer=answer,
+            charts=[picture],
             title=METHODS[sale.release.method].title,
             ledger=ledger_line(sale.charge, account),
             notes=sale.statements,
@@ -156,23 +218,23 @@ def results(own: Own, sale: Sale, account: Account | None) -> None:
         st.caption(sale.after_reload)
 
 
-def _picture(own: Own, sale: Sale, free: Any) -> Chart:
-    """The chart of a release, by what it is and how many columns there are."""
+def _picture(own: Own, sale: Sale, free: Any) -> tuple[Chart, str]:
+    """The chart of a release, by what it is and how many columns there are, and what is read off it (HTML)."""
     release, d = sale.release, len(sale.units.columns)
     if release.unread:  # the surface alone, with nothing read off it
         nothing = Reading(np.empty((0, d)), np.empty(0))
-        return replace(_drawn(own, sale, nothing), sentence=f"What was drawn. {UNREAD}")
+        return replace(_drawn(own, sale, nothing), sentence=f"What was drawn. {UNREAD}"), ""
     if release.curve is not None:
         with free:
             return _branches(own, sale)
-    if release.surface is None and d <= 2:
-        return ascent_map(sale.units, release)
     if release.surface is None:
-        return pair_panels(sale.units, Reading(release.modes, release.significance), None)
+        reading = Reading(release.modes, release.significance)
+        chart = ascent_map(sale.units, release) if d <= 2 else pair_panels(sale.units, reading, None)
+        return chart, read_words(sale, reading)
     with free:
         kind, factor, count, paths = _free_controls(sale)
-    reading = _reading(own, sale, kind, factor, count)
-    return _drawn(own, sale, reading, factor, paths, kind == "clusters")
+    reading, regions = _reading(own, sale, kind, factor, count), kind == "clusters"
+    return _drawn(own, sale, reading, factor, paths, regions), read_words(sale, reading, regions, factor)
 
 
 def _drawn(
@@ -189,8 +251,8 @@ def _drawn(
     return surface_map(sale.units, surface, width, reading, paths=drawn, regions=regions)
 
 
-def _branches(own: Own, sale: Sale) -> Chart:
-    """The branches of a regression at any larger bandwidth, with the controls for it."""
+def _branches(own: Own, sale: Sale) -> tuple[Chart, str]:
+    """The branches of a regression at any larger bandwidth, in a picture and in words, with the controls for it."""
     release = sale.release
     found = own.remember(
         ("branches", sale.number), lambda: {factor: released_branches(release, factor) for factor in SMOOTHINGS}
@@ -202,7 +264,8 @@ def _branches(own: Own, sale: Sale) -> Chart:
         least = st.slider(
             "Hide branches below, σ", 0.0, max(0.5, top), 0.0, 0.5, format="%g", key="own_least", width=240
         )
-    return branches_map(sale.units, release, least, None if factor == 1 else found[factor])
+    picture = branches_map(sale.units, release, least, None if factor == 1 else found[factor])
+    return picture, branches_words(sale, picture.table, factor)
 
 
 def _free_row() -> DeltaGenerator:
@@ -392,10 +455,15 @@ def ledger_view(ledger: Ledger, account: Account, identity: Identity, overlap: s
             f"This file keeps the cap that it was opened with, ε = {short(account.cap_epsilon)} and δ = "
             f"{written(account.cap_delta)}. A cap that was raised since is for files that are opened from then on."
         )
-    rows = ledger.statement(account.account, identity)
-    if not rows:
-        st.caption(f"Nothing was spent on this file yet. {BLIND_SPOT} {GUESSES}")
-        return
+    if rows := ledger.statement(account.account, identity):
+        _charges(rows, account)
+    with st.expander("What the ledger notices, and what it does not", key="own_blind_spot"):
+        st.markdown(f"{BLIND_SPOT} {GUESSES}")
+
+
+def _charges(rows: list[dict[str, Any]], account: Account) -> None:
+    """What was spent on a file, together and one by one."""
+    totals = account.totals
     with st.container(key="own_totals"):
         basic, tight, delta = st.columns(3)
         words = "The same releases at the same δ, composed exactly."
@@ -409,4 +477,3 @@ def ledger_view(ledger: Ledger, account: Account, identity: Identity, overlap: s
     shown["time"] = shown["time"].str.replace("T", " ").str.replace("+00:00", " UTC")
     st.dataframe(shown, hide_index=True, width="stretch", key="own_ledger")
     _csv_button("Download the ledger (CSV)", frame, "ledger.csv", "own_ledger_csv")
-    st.caption(f"{BLIND_SPOT} {GUESSES}")
