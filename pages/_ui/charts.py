@@ -177,10 +177,15 @@ def filling(work: Work, picture: Callable[[Any], Chart], key: str, words: str = 
     jobs.live(work, show)
 
 
-_watcher, _follower = (
+_watcher, _follower, _riser = (
     st.components.v2.component(f"dpgrams_{name}", js=(ASSETS / f"components/{name}.js").read_text(encoding="utf-8"))
-    for name in ("when_seen", "follow_pointer")
+    for name in ("when_seen", "follow_pointer", "to_top")
 )
+
+
+def to_top(key: str) -> None:
+    """Show the top of the page when this key is on it for the first time."""
+    _riser(key=key, height=1)
 
 
 def follow_pointer(squeezed: bytes) -> None:

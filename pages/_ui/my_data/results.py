@@ -84,17 +84,16 @@ def read_words(sale: Sale, reading: Reading, regions: bool = False, factor: floa
 
     All places are said if these are few numbers, else the strongest or largest one.
     """
-    count, significance = len(reading.places), reading.significance
+    count, significance = len(reading.places), reading.significance  # in the same order, or not known
     if not count:
         return ""
-    known = significance is not None and len(significance) > 0
-    order = np.argsort(-significance) if known else range(count)
+    order = range(count) if significance is None else np.argsort(-significance)
     near = ["near " + listed(_at(sale.units, reading.places[number])) for number in order]
     few = count * len(sale.units.columns) <= MOST_SAID
-    which = "the largest " if regions else "the strongest " if known else "one of them "
+    which = "the largest " if regions else "one of them " if significance is None else "the strongest "
     where = ", and ".join(filter(None, [", ".join(near[:-1]), near[-1]])) if few else which + near[0]
     text = f"{_counted(count, 'cluster' if regions else 'mode')} in {listed(sale.units.columns)}, {where}"
-    if known:
+    if significance is not None:
         text += (
             f"; {'it stands' if count == 1 else 'the weakest stands'} <b>{significance.min():.1f} σ</b> above the noise"
         )
@@ -165,6 +164,7 @@ def view_switch(source: str) -> bool:
 
 def say(mine: Own, account: Account | None, first: DeltaGenerator) -> None:
     """Step 4: the release that is shown, publicly and, if wished, for the curator; ``first`` is for its answer."""
+    charts.to_top(f"own_top_{mine.uploads}_{len(mine.sales)}")  # the button of a release stands further down
     banner = st.empty()
     sale = chosen_sale(mine)
     results(mine, sale, account, first)
