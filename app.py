@@ -7,31 +7,34 @@ import streamlit as st
 
 from dpgrams_core.model.places import ASSETS
 from pages._ui.exports import share
+from pages._ui.layout import part
 from pages._ui.server import app as server
 
 
 def main() -> None:
     """One run of the page that is open."""
     st.set_page_config(page_title="DP-GRAMS", page_icon=str(ASSETS / "icon.svg"), layout="wide")
-    navigation = st.navigation(
-        [
-            st.Page("pages/start.py", title="Start", icon=":material/home:", default=True),
-            st.Page("pages/modes.py", title="Modes", icon=":material/landscape:"),
-            st.Page("pages/lessons.py", title="Lessons", icon=":material/school:"),
-            st.Page("pages/attacker.py", title="Be the attacker", icon=":material/person_search:"),
-            st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
-            st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),
-            st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),
-            st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
-            st.Page("pages/paper.py", title="Paper", icon=":material/article:"),
-            st.Page("pages/my_data.py", title="My data", icon=":material/upload_file:"),
-        ]
-    )
+    everybody = [
+        st.Page("pages/start.py", title="Start", icon=":material/home:", default=True),
+        st.Page("pages/modes.py", title="Modes", icon=":material/landscape:"),
+        st.Page("pages/lessons.py", title="Lessons", icon=":material/school:"),
+        st.Page("pages/attacker.py", title="Be the attacker", icon=":material/person_search:"),
+        st.Page("pages/regression.py", title="Regression", icon=":material/show_chart:"),
+        st.Page("pages/clusters.py", title="Clusters", icon=":material/bubble_chart:"),
+        st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),
+        st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
+        st.Page("pages/my_data.py", title="My data", icon=":material/upload_file:"),
+    ]
+    researchers = [  # the first two are parts of pages above
+        st.Page(part("tradeoff", lab_part="kernel"), title="Kernel, sensitivity", icon=":material/tune:"),
+        st.Page(part("guarantee", tab="accounting"), title="Accountants", icon=":material/receipt:"),
+        st.Page("pages/paper.py", title="Paper", icon=":material/article:"),
+    ]
+    navigation = st.navigation({"": everybody, "For researchers": researchers})
     if st.session_state.get("_page") != navigation.title or "_wanted" in st.session_state:
         # A widget belongs to its page, so another page would start the same control afresh: hand its value over.
-        for key in st.session_state.get("_url_defaults", {}):
-            if key in st.session_state:
-                st.session_state[key] = st.session_state[key]
+        known = [key for key in st.session_state.get("_url_defaults", {}) if key in st.session_state]
+        st.session_state.update({key: st.session_state[key] for key in known})
         st.session_state["_page"] = navigation.title
     if wanted := st.session_state.pop("_wanted", None):
         st.switch_page(wanted[0], query_params=wanted[1])

@@ -38,6 +38,17 @@ def open_page(question: str, script: str) -> None:
     st.title(question)
 
 
+def part(page: str, **settings: str) -> Callable[[], None]:
+    """What the navigation runs for a part of a page: it opens that page with these settings, whose last is its name."""
+
+    def opened() -> None:
+        st.session_state.update(settings)
+        st.switch_page(f"pages/{page}.py")
+
+    opened.__name__ = [*settings.values()][-1]
+    return opened
+
+
 def presenter_switch() -> None:
     """The switch for a projector, at the foot of the sidebar of every page; a link can hold it."""
     state.start(state.PRESENTER, False, state.one_of_these([False, True]))

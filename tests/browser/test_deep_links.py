@@ -27,6 +27,17 @@ def test_the_first_visitor_may_come_by_a_deep_link(cold_server, new_context):
     assert "/guarantee" in page.url
     assert "epsilon=2" in page.url
     assert "n=1000" in page.url
+    # What is for researchers stands together, and leads to the parts of pages that it always was; so do links of old.
+    assert "For researchers" in page.locator("[data-testid=stSidebarNav]").inner_text()
+    assert [name.split("\n")[-1] for name in names[-3:]] == ["Kernel, sensitivity", "Accountants", "Paper"]
+    page.get_by_role("link", name="Accountants").click()
+    page.wait_for_url("**/guarantee?*tab=accounting*")
+    parts = page.locator(".st-key-lab_part button")
+    for old in ("lab_part=kernel", "lab_part=needed"):
+        page.goto(f"{cold_server}/tradeoff?{old}&lab_n_four_corners=60&lab_eps_four_corners=1&lab_runs=2")
+        parts.first.wait_for()
+        assert old in page.url
+        assert ("Kernel" in parts.all_inner_texts()) == (old == "lab_part=kernel")
 
 
 def test_pages_open_while_somebody_holds_the_ledger(cold_server, tmp_path, new_context):

@@ -218,11 +218,12 @@ def _typed(values: Sequence[Any]) -> str:
 
 PARTS = {
     "curve": "Curve",
+    "needed": "What ε do I need?",
+    "sources": "Where the error comes from",
     "sensitivity": "Sensitivity",
     "kernel": "Kernel",
-    "sources": "Where the error comes from",
-    "needed": "What ε do I need?",
 }
+RESEARCH = ("sensitivity", "kernel")
 VIEWS = {"method": "ε, by method", "n": "ε, by n", "epsilon": "n, by ε"}
 # The controls of the paper's appendix figures, and the bandwidth. The paper prints the clip multipliers of its blobs
 # only; the other values are ours.
