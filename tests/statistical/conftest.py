@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from dpgrams_core.methods.dp_grams import tight
+from dpgrams_core.methods.dp_pms import run as pms
 from dpgrams_core.numerics.pooled import PooledRounds
 
 
@@ -38,6 +43,20 @@ def pvalues():
         return {"size": size, "law": law, "starts": starts, "columns": between}
 
     return check
+
+
+@pytest.fixture(scope="session")
+def short_climbs():
+    """``with short_climbs():`` the last climb of ``tight``, post-processing of its rounds, is one step of thirty."""
+
+    @contextmanager
+    def shortened():
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (tight, pms):
+                patch.setattr(module, "TIGHT", replace(tight.TIGHT, last_climb=1))
+            yield
+
+    return shortened
 
 
 @pytest.fixture(scope="module")

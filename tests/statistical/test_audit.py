@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,9 +15,7 @@ from dpgrams_core.auditing import audit, pairs_for
 from dpgrams_core.auditing.bounds import both_tests, gaussian_fit
 from dpgrams_core.auditing.statistics import LIKELIHOOD
 from dpgrams_core.methods import ascent
-from dpgrams_core.methods.dp_grams import tight
 from dpgrams_core.methods.dp_grams.broken import BROKEN_METHODS
-from dpgrams_core.methods.dp_pms import run as pms
 from dpgrams_core.methods.registry import Method
 from dpgrams_core.model.results import Guarantee, Release
 from dpgrams_core.model.settings import CALIBRATIONS
@@ -113,11 +112,13 @@ def test_a_broken_mechanism_is_caught(name, epsilon, seed):
     ids=str,
 )
 @pytest.mark.parametrize("calibration", HONEST)
-def test_an_honest_calibration_is_not_caught(calibration, pair, options, seed, flake_rate):
+def test_an_honest_calibration_is_not_caught(calibration, pair, options, seed, flake_rate, short_climbs):
     fixed = {"delta": DELTA, "trials": TRIALS, "seed": seed, "n": 50, "confidence": 1 - flake_rate}
     if pair in ("lonely_record", "small_cluster"):  # fewer starts than far_record has, each with more of ε: short games
         fixed["n_starts"] = 6
-    result = audit("dp_grams", pair=pair, calibration=calibration, **(fixed | options))
+    whole = (pair, options) == ("far_record", {"epsilon": 0.5})  # one game sees the last climb of tight as well
+    with nullcontext() if whole else short_climbs():
+        result = audit("dp_grams", pair=pair, calibration=calibration, **(fixed | options))
     assert not result.caught
     assert "This proves nothing" in result.verdict
 
@@ -223,11 +224,10 @@ class TestTheRoundsOfTight:
     """The likelihood ratio of all that the rounds released: near the claim, never above it, and it sees less noise."""
 
     @pytest.fixture(autouse=True)
-    def short_climb(self, monkeypatch):
+    def short_climb(self, short_climbs):
         """The last climb is post-processing of the rounds: no test on it beats their likelihood ratio."""
-        short = replace(tight.TIGHT, last_climb=1)
-        for module in (tight, pms):
-            monkeypatch.setattr(module, "TIGHT", short)
+        with short_climbs():
+            yield
 
     def game(self, method, options, epsilon, seed, confidence):
         fixed = {"delta": DELTA, "trials": 600, "seed": seed, "n": 50, "calibration": "tight"}

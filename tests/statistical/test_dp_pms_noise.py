@@ -196,8 +196,9 @@ class TestRounds(NoiseAsStated):
 
 
 @pytest.fixture(scope="module")
-def sums(seed, table, read_rounds):
-    states, noise, release = recovered_sums(seed, table, read_rounds)
+def sums(seed, table, read_rounds, short_climbs):
+    with short_climbs():
+        states, noise, release = recovered_sums(seed, table, read_rounds)
 
     def covariance(states):
         # Not by the code under test: the y-columns of the joint covariance, picked by hand.

@@ -14,7 +14,7 @@ from dpgrams_core.auditing.bounds import both_tests
 from dpgrams_core.methods.registry import Method
 from dpgrams_core.privacy import noise as noise_module
 
-N, TRIALS, EPSILON, DELTA = 60, 400, 1.0, 1e-5
+N, TRIALS, EPSILON, DELTA = 60, 280, 1.0, 1e-5
 # One step from one public start, towards records that lie a bandwidth away from it.
 OPTIONS = {
     "calibration": "tight",

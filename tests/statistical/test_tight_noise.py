@@ -66,23 +66,24 @@ class TestAtTheDoor:
 
 
 @pytest.fixture(scope="module")
-def rounds(seed, table, read_rounds):
+def rounds(seed, table, read_rounds, short_climbs):
     """(noise of the sums of one full-batch round in the order of STARTS, its stated scale)."""
     points = np.random.default_rng(seed).normal(0, 1.5, (RECORDS, 2))
     exact, data, found = naive_sums(points, AT), table(points), []
     for number in range(RUNS):
         read_rounds.clear()
-        release = run(
-            "dp_grams",
-            data,
-            seed=seed + number,
-            calibration="tight",
-            bandwidth=H,
-            n_steps=1,
-            n_starts=4,
-            candidates=STARTS,
-            suppression_radius=0.5,
-        )
+        with short_climbs():
+            release = run(
+                "dp_grams",
+                data,
+                seed=seed + number,
+                calibration="tight",
+                bandwidth=H,
+                n_steps=1,
+                n_starts=4,
+                candidates=STARTS,
+                suppression_radius=0.5,
+            )
         ((at, sums),) = read_rounds
         order = [at.tolist().index(list(point)) for point in STARTS]  # each is drawn once
         slopes = sums[4:].reshape(4, 2)[order]
