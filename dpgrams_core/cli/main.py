@@ -89,6 +89,7 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
         "door": release.door,
         "seed": release.seed,
         "modes": release.modes.tolist(),
+        "noise_chances": None if release.noise_chances is None else release.noise_chances.tolist(),
         "curve": None if release.curve is None else release.curve.tolist(),
         "score": scores,
         "guarantee": guarantee_fields(release.guarantee),

@@ -26,7 +26,7 @@ from dpgrams_core.figures.clusters import (
 )
 from dpgrams_core.figures.modes import true_modes, verdict
 from dpgrams_core.figures.regression import true_branches
-from dpgrams_core.figures.style import RECORD_TINTS, short
+from dpgrams_core.figures.style import CHANCE, RECORD_TINTS, chance_words, short
 from dpgrams_core.figures.traces import DensityGrid, grid_axes
 from dpgrams_core.methods.functional.regression import UNIT_SQUARE
 from dpgrams_core.methods.registry import METHODS, run
@@ -127,10 +127,13 @@ def _modes_frame(data: Dataset, release: Release, title: str) -> Frame:
     near = matching.distance <= radius
     found = {int(i): k for k, i in enumerate(matching.estimate_of) if i >= 0 and near[k]}
     sigma = release.significance
-    heads = [*(["above the noise"] if sigma is not None else []), f"true mode within {short(radius)}"]
+    chances = release.noise_chances
+    heads = ["above the noise"] if sigma is not None else []
+    heads += [*([CHANCE] if chances is not None else []), f"true mode within {short(radius)}"]
     table = [["private mode", "x", "y", *heads]]
     for i, (x, y) in enumerate(release.modes[:MOST_ROWS]):
         height = [f"{sigma[i]:.1f} σ"] if sigma is not None else []
+        height += [chance_words(chances[i])] if chances is not None else []
         table.append([str(i + 1), f"{x:.3f}", f"{y:.3f}", *height, str(found[i] + 1) if i in found else "none"])
     layers = {
         "sigma": sigma,

@@ -10,7 +10,17 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import style, traces
-from dpgrams_core.figures.style import NON_PRIVATE_MARK, PRIVATE, PRIVATE_MARK, TRUTH_MARK, Chart, plain_layout, short
+from dpgrams_core.figures.style import (
+    CHANCE,
+    NON_PRIVATE_MARK,
+    PRIVATE,
+    PRIVATE_MARK,
+    TRUTH_MARK,
+    Chart,
+    chance_words,
+    plain_layout,
+    short,
+)
 from dpgrams_core.figures.traces import DensityGrid, contours, named, points, trails, walkers
 from dpgrams_core.model.measures import default_match_radius, match_modes, recovery_rates, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
@@ -167,6 +177,18 @@ def region_sentence(release: Release) -> str:
     )
 
 
+def chance_sentence(release: Release) -> str:
+    """How likely the weakest mode is only noise, and how often a list of modes has a false one; empty without any."""
+    chances = release.noise_chances
+    if chances is None or not len(chances):
+        return ""
+    text = f" The {CHANCE} and not a bump of these records' smoothed density: {chance_words(float(chances.max()))} "
+    text += "for the weakest, with all places looked at."
+    if getattr(release.spec, "n_modes", None) is None:
+        text += " As many modes as stand out are shown: where there is none, at most 5 lists in 100 have one."
+    return text
+
+
 def _region_columns(release: Release) -> dict[str, Array]:
     """± of 95 % along each column for the table, of the population; empty without regions."""
     sure, both = sure_regions(release)
@@ -197,9 +219,12 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
             f"The released surface itself, in units of its known noise: private, and all that follows is free. "
             f"The weakest of the {len(significance)} modes stands {significance.min():.1f} σ above the noise "
             "(a mode is weighed with the whole bump around it, so its σ can exceed the colour under it)."
+            + chance_sentence(release)
             + region_sentence(release)
         )
     columns = {"height above the noise": significance, **_region_columns(release)}
+    if release.noise_chances is not None:
+        columns |= {CHANCE: release.noise_chances}
     table = _table("private mode", release.modes, **columns)
     return Chart(plain_layout(figure, 420, **_square_axes(data.box)), sentence, table)
 

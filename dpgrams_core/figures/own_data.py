@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import style
-from dpgrams_core.figures.style import PRIVATE, PRIVATE_MARK, WHITE, Chart, plain_layout, short, tint
+from dpgrams_core.figures.style import CHANCE, PRIVATE, PRIVATE_MARK, WHITE, Chart, chance_words, plain_layout, short, tint
 from dpgrams_core.figures.traces import Places, band, branch_lines, grid_axes, points, released_surface, trails
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.scaling import SurfaceInUnits
@@ -52,7 +52,7 @@ class Units:
 def reading_table(units: Units, reading: Reading, what: str = "mode") -> pd.DataFrame:
     """Modes or centres as a table."""
     shares = None if reading.shares is None else 100 * reading.shares
-    more = {HIGH: reading.significance, "share of the rows, %": shares}
+    more = {HIGH: reading.significance, CHANCE: reading.chances, "share of the rows, %": shares}
     return _numbered(units, what, np.arange(1, len(reading.places) + 1), reading.places, more)
 
 
@@ -174,6 +174,8 @@ def sentence_of(reading: Reading, regions: bool, of: str) -> str:
         return f"The released {of}: nothing stands above its noise at this ε and this number of rows."
     least = reading.significance
     weakest = "" if least is None else f"; the weakest stands {least.min():.1f} σ above it"
+    if reading.chances is not None:
+        weakest += f" ({CHANCE}, with all places looked at: {chance_words(float(reading.chances.max()))})"
     return (
         f"{_counted(count, 'mode')} of the released {of}, in units of its known noise (σ){weakest}. The σ of a mode "
         "weighs the bump that is its own, so it can differ from the height of everything together."

@@ -140,6 +140,18 @@ def score_scale(measure: Measure) -> dict[str, Any]:
     return {"type": "log", "tickformat": ".4~g"} if measure.log_axis else {"rangemode": "tozero"}
 
 
+CHANCE = "chance that it is noise"
+
+
+def chance_words(chance: float) -> str:
+    """A chance for people; a union bound says nothing exact of the very small ones.
+
+    >>> chance_words(0.034), chance_words(1e-9)
+    ('3.4 %', 'less than 1 in 10,000')
+    """
+    return f"{100 * chance:.2g} %" if chance >= 1e-4 else "less than 1 in 10,000"
+
+
 def short(value: float) -> str:
     """A number with three digits, as people write it."""
     if value != value:

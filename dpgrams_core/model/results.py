@@ -302,6 +302,19 @@ class Release:
         return None if self._covariances is None else self._covariances[1]
 
     @property
+    def noise_chances(self) -> np.ndarray | None:
+        """The chance (k,) that the noise alone would show a bump as high as each mode somewhere in the box.
+
+        What is tested is a bump of these records' smoothed density.  With an unknown number of modes those are kept
+        where it is at most 5 % (0.1 % in a sketch) with sampling counted as noise.  None without a surface."""
+        surface = self.bare_surface
+        if surface is None or self.curve is not None or self.significance is None:
+            return None
+        from dpgrams_core.numerics.sketch import noise_chances  # here, as above
+
+        return noise_chances(surface.box, surface.bandwidth, self.significance)
+
+    @property
     def rows(self) -> np.ndarray:
         """What is shown: the modes or centres (k, d), or the rows (x, y) of the curve."""
         return self.modes if self.curve is None else self.curve

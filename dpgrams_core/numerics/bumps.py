@@ -27,7 +27,13 @@ from threadpoolctl import ThreadpoolController
 
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.numerics.merging import limited_step
-from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, noise_ceiling, public_points
+from dpgrams_core.numerics.sketch import (
+    ReleasedSketch,
+    error_scale,
+    independent_places,
+    noise_ceiling,
+    public_points,
+)
 from dpgrams_core.numerics.surface import Released, ReleasedSurface, box_bases
 from dpgrams_core.numerics.together import Surfaces, minimised
 
@@ -257,9 +263,7 @@ def detection_threshold(surface: ReleasedSurface) -> float:
 
     A union bound over the places that are about independent, two per bandwidth along each side.
     """
-    sides = (surface.box[:, 1] - surface.box[:, 0]) / surface.bandwidth
-    places = float(np.prod(2 * sides + 1))
-    return float(-ndtri(FALSE_ALARM / places))
+    return float(-ndtri(FALSE_ALARM / independent_places(surface.box, surface.bandwidth)))
 
 
 def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: float) -> Bumps:

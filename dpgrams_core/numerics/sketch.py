@@ -31,7 +31,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammainccinv, ndtri
+from scipy.special import gammainccinv, ndtr, ndtri
 
 from dpgrams_core.model.checks import box_of, positive, whole
 from dpgrams_core.model.errors import DataError, SpecError
@@ -219,10 +219,16 @@ def noise_ceiling(box: Array, bandwidth: float) -> float:
 
     A union bound over the places that are about independent, two a bandwidth along each side.
     """
-    return float(-ndtri(FALSE_ALARM / _independent_places(box, bandwidth)))
+    return float(-ndtri(FALSE_ALARM / independent_places(box, bandwidth)))
 
 
-def _independent_places(box: Array, bandwidth: float) -> float:
+def noise_chances(box: Array, bandwidth: float, heights: Array) -> Array:
+    """The chance (k,) that noise alone reaches each height, in its units, anywhere in the box: the same union bound."""
+    return np.minimum(1.0, independent_places(box, bandwidth) * ndtr(-heights))
+
+
+def independent_places(box: Array, bandwidth: float) -> float:
+    """About how many places of a box have noise of their own: two a bandwidth along each side."""
     return float(np.prod(2 * (box[:, 1] - box[:, 0]) / bandwidth + 1))
 
 
@@ -237,7 +243,7 @@ def error_scale(values: Array, noise: float, box: Array, bandwidth: float, block
     """
     negative = values[values < 0]
     seen = 1.4826 * float(np.median(-negative)) if len(negative) else 0.0
-    chance = FALSE_ALARM / _independent_places(box, bandwidth)
+    chance = FALSE_ALARM / independent_places(box, bandwidth)
     reach = NEARER * math.sqrt(blocks) * (float(gammainccinv(blocks, chance)) / blocks - 1)
     return math.hypot(noise, reach / float(-ndtri(chance)) * math.sqrt(max(0.0, seen**2 - noise**2)))
 

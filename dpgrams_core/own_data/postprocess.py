@@ -19,7 +19,7 @@ from dpgrams_core.numerics.bumps import find_bumps, find_sketch_bumps
 from dpgrams_core.numerics.merging import radius_groups
 from dpgrams_core.numerics.ridges import trace_ridges
 from dpgrams_core.numerics.scaling import SurfaceInUnits
-from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, noise_ceiling, public_points
+from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, noise_ceiling, noise_chances, public_points
 from dpgrams_core.numerics.surface import ReleasedSurface
 
 Array = np.ndarray
@@ -32,11 +32,13 @@ FOUND_WITHIN = 0.05  # of a side of the box, as a mean over the columns
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Places (k, d) in the units of the release, how far each stands above the noise, and shares of the records."""
+    """Places (k, d) in the units of the release, how far each stands above the noise, shares of the records, and the
+    chances that noise alone is as high somewhere."""
 
     places: Array
     significance: Array | None = None
     shares: Array | None = None
+    chances: Array | None = None
 
 
 def released_modes(release: Release, factor: float = 1.0, count: int | None = None) -> Reading:
@@ -54,7 +56,7 @@ def released_modes(release: Release, factor: float = 1.0, count: int | None = No
     """
     surface = release.bare_surface
     if surface is None or (positive("factor", factor) == 1 and count is None):
-        return _strongest(Reading(release.modes, release.significance), count)
+        return _strongest(Reading(release.modes, release.significance, chances=release.noise_chances), count)
     spread = REFERENCE_SPREAD * mean_side(surface.box)
     if factor > 1:
         found = _peaks(surface, factor * surface.bandwidth)
@@ -64,7 +66,9 @@ def released_modes(release: Release, factor: float = 1.0, count: int | None = No
     else:
         bumps = find_bumps(surface, count, spread)
         found = Reading(bumps.centres, bumps.significance)
-    return _strongest(replace(found, places=in_units_of(release, found.places)), count)
+    assert found.significance is not None
+    chances = noise_chances(surface.box, factor * surface.bandwidth, found.significance)
+    return _strongest(replace(found, places=in_units_of(release, found.places), chances=chances), count)
 
 
 def released_clusters(release: Release, count: int) -> Reading:
@@ -166,7 +170,8 @@ def _strongest(reading: Reading, count: int | None) -> Reading:
     if reading.significance is None:
         return Reading(reading.places[:count])
     order = np.argsort(-reading.significance, kind="stable")[:count]
-    return Reading(reading.places[order], reading.significance[order])
+    chances = None if reading.chances is None else reading.chances[order]
+    return Reading(reading.places[order], reading.significance[order], chances=chances)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from dpgrams_core.figures.own_data import (
     twin_curve,
 )
 from dpgrams_core.figures.own_records import records_picture
-from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.figures.style import CHANCE, Chart, chance_words, short
 from dpgrams_core.model.environment import read_settings
 from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.guarantee import NEIGHBOURS
@@ -97,6 +97,8 @@ def read_words(sale: Sale, reading: Reading, regions: bool = False, factor: floa
         text += (
             f"; {'it stands' if count == 1 else 'the weakest stands'} <b>{significance.min():.1f} σ</b> above the noise"
         )
+    if reading.chances is not None:
+        text += f" ({CHANCE}: <b>{chance_words(float(reading.chances.max()))}</b>)"
     return text + _smoothed(factor)
 
 

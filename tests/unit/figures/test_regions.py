@@ -33,6 +33,9 @@ def test_the_picture_of_the_release_has_a_ring_for_each_sure_mode(released: Rele
     assert "95 times in 100" in chart.sentence
     assert "not to be trusted" not in chart.sentence
     assert (chart.table["± x (95 %)"] > 0).all()
+    np.testing.assert_array_equal(chart.table["chance that it is noise"], released.noise_chances)
+    assert "chance that it is noise" in chart.sentence
+    assert "at most 5 lists in 100" in chart.sentence
 
 
 def test_a_weak_mode_has_no_ring_and_it_is_said(released: Release) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 
 import dpgrams_core as dg
 from dpgrams_core.model.results import Release
-from dpgrams_core.numerics.bumps import Bumps, overlap
+from dpgrams_core.numerics.bandwidths import reference_spread
+from dpgrams_core.numerics.bumps import Bumps, find_bumps, overlap
 from dpgrams_core.numerics.regions import tangents
+from dpgrams_core.numerics.sketch import noise_chances
+from dpgrams_core.numerics.surface import ReleasedSurface, box_bases
 
 BUMPS = Bumps(np.array([[0.0, 0.3], [0.8, -0.2]]), np.array([0.5, 0.9]), np.array([3.0, 5.0]))
 
@@ -94,3 +98,28 @@ def test_a_sketch_has_covariances_too() -> None:
     assert release.mode_covariances is not None
     assert release.mode_covariances.shape == (2, 4, 4)
     assert (np.linalg.eigvalsh(release.mode_covariances) > 0).all()
+
+
+def test_the_highest_bump_of_noise_alone_is_told_from_a_mode_with_all_places_counted() -> None:
+    """Without the number of places about half of all surfaces of noise would have a bump that passes for a mode."""
+    box, h, rng = np.array([(-7.0, 7.0)] * 2), 1.4, np.random.default_rng(0)
+    shape = [len(basis.whitening) for basis in box_bases(box, h)]
+    heights = []
+    for _ in range(60):
+        noise = ReleasedSurface(rng.normal(0, 3, shape), box, h, 3.0, 500)
+        heights.append(find_bumps(noise, 1, reference_spread(box)).significance[0])
+    assert (noise_chances(box, h, np.array(heights)) <= 0.05).mean() <= 0.05
+    assert (ndtr(-np.array(heights)) <= 0.05).mean() > 0.3
+
+
+def test_modes_have_the_chance_that_they_are_noise_and_other_results_none() -> None:
+    data = dg.load_dataset("four_corners", n=2000, seed=0)
+    release = dg.run("functional", data, epsilon=1.0, seed=0)
+    assert release.noise_chances is not None
+    assert (release.noise_chances < 1e-4).all()
+    asked = dg.run("functional", data, epsilon=0.05, seed=0, n_modes=4)  # as many as wished, noise or not
+    assert asked.noise_chances is not None
+    assert asked.noise_chances.max() > 0.05
+    assert dg.run("mean_shift", data, seed=0).noise_chances is None
+    line = dg.run("functional_regression", dg.load_dataset("sinusoid", n=500, seed=0), seed=0)
+    assert line.noise_chances is None
