@@ -18,7 +18,17 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import style
-from dpgrams_core.figures.style import CHANCE, PRIVATE, PRIVATE_MARK, WHITE, Chart, chance_words, plain_layout, short, tint
+from dpgrams_core.figures.style import (
+    CHANCE,
+    PRIVATE,
+    PRIVATE_MARK,
+    WHITE,
+    Chart,
+    chance_words,
+    plain_layout,
+    short,
+    tint,
+)
 from dpgrams_core.figures.traces import Places, band, branch_lines, grid_axes, points, released_surface, trails
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.scaling import SurfaceInUnits

@@ -230,7 +230,7 @@ def _picture(own: Own, sale: Sale, free: Any) -> tuple[Chart, str]:
         with free:
             return _branches(own, sale)
     if release.surface is None:
-        reading = Reading(release.modes, release.significance, chances=release.noise_chances)
+        reading = Reading(release.modes, release.significance)
         chart = ascent_map(sale.units, release) if d <= 2 else pair_panels(sale.units, reading, None)
         return chart, read_words(sale, reading)
     with free:
