@@ -9,6 +9,8 @@ import streamlit as st
 
 from dpgrams_core.figures import frames
 from dpgrams_core.figures import lessons as pictures
+from dpgrams_core.figures.style import Chart
+from dpgrams_core.model.places import ASSETS
 from dpgrams_core.studies import lessons
 from dpgrams_core.studies.lessons import Lesson, State, Step
 from pages._ui import cache, charts, controls, handle, layout, state
@@ -19,6 +21,10 @@ KEYS = ["lesson", "step", "guess", "value"]
 MOST_STEPS = 9
 NONE = "0"  # a step without a prediction
 PLAIN_METHODS = {"modes": "mean_shift", "regression": "lowess", "clusters": "kmeans"}
+_html, _css, _js = (
+    (ASSETS / f"components/influence.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
+)
+_influence = st.components.v2.component("dpgrams_influence", html=_html, css=_css, js=_js)
 TITLES = {"modes": "Modes", "regression": "Regression", "clusters": "Clusters", "guarantee": "Guarantee"}
 
 
@@ -59,13 +65,25 @@ def listing(known: tuple[Lesson, ...]) -> None:
                 st.subheader(lesson.title)
                 st.markdown(f"{lesson.about} *{lesson.minutes} minutes, {len(lesson.steps)} steps.*")
                 st.button(f"Begin: {lesson.title}", key=f"begin_{lesson.name}", on_click=go, args=(lesson,))
+    st.markdown("After the lessons, or before them: ten rounds in which you try to find out who is in the data.")
+    to_game()
+
+
+def to_game() -> None:
+    """The way to the game."""
+    if st.button("Play: Be the attacker", key="to_game", icon=":material/person_search:"):
+        st.switch_page("pages/attacker.py")
 
 
 def show_picture(shown: State, step: Step, held: bool) -> None:
     """The picture of a state; with its ε handle where that is the control."""
     key = "lesson"
     if step.picture != "handle":
-        charts.chart(cache.picture((shown, step.picture), pictures.draw, shown, step.picture), key)
+        drawn = cache.picture((shown, step.picture), pictures.draw, shown, step.picture)
+        if step.picture == "twitch":
+            by_hand(shown, drawn, held)
+        else:
+            charts.chart(drawn, key)
         return
     data, release = cache.records(shown.run), cache.release(shown.run)
     plain = cache.release(controls.without_privacy(shown.run, PLAIN_METHODS[data.kind]))
@@ -77,10 +95,26 @@ def show_picture(shown: State, step: Step, held: bool) -> None:
     handle.show(shown.run, data, release, scene, f"{key}_chart", SMALLER, sets="value", held=held)
 
 
+def by_hand(shown: State, drawn: Chart, held: bool) -> None:
+    """One person who is dragged, or moved by the arrow keys; letting go puts the place into the link."""
+    key = "lesson_chart"
+
+    def put() -> None:
+        if (place := st.session_state[key].get("place")) in lessons.PLACES:  # a visitor's browser may send anything
+            st.session_state["value"] = place
+
+    step = {"held": held, "step": f"{st.session_state['lesson']} {st.session_state['step']}"}
+    _influence(data=pictures.by_hand(shown) | step, key=key, on_place_change=put)
+    state.on_stage(key, drawn.figure)
+    charts.table(drawn, "lesson", canvas=True)
+
+
 def control(step: Step) -> State:
     """The one control that matters, and the state that it asks for; ε is set by the handle of its picture."""
     if step.picture == "handle" and step.control.name == "epsilon":
         st.caption("The control that matters here is the ε handle under the picture.")
+    elif step.picture == "twitch":
+        st.caption(step.control.words)
     else:
         how: dict[str, Any] = {"format_func": controls.written, "key": "value", "help": step.control.words}
         st.select_slider(step.control.label, step.control.values, persist_state="session", **how)
@@ -158,11 +192,12 @@ def show(lesson: Lesson, number: int) -> None:
                 look: Any = "primary" if guess is not None else "secondary"
                 st.button(words, key="next", on_click=go, args=onward, type=look)
     with picture:
-        show_picture(shown, step, held=guess is None or step.control.name != "epsilon")
+        show_picture(shown, step, held=guess is None or step.control.name not in ("epsilon", "place"))
     if number == last and guess is not None:
         done = [cache.lesson_value(one.reveal.quantity, one.revealed, one.reveal.runs) for one in lesson.steps]
         hits = sum(guess_of(i) == one.right_choice(done[i]) for i, one in enumerate(lesson.steps))
         st.success(f"Lesson done: {hits} of {last + 1} predictions were right. Your link keeps them.")
+        to_game()
 
 
 layout.open_page(QUESTION, "pages/lessons.py")

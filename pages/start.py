@@ -11,6 +11,7 @@ import streamlit as st
 from dpgrams_core.figures import start
 from dpgrams_core.model.places import ASSETS
 from pages._ui import cache, jobs, layout, state
+from pages._ui.exports import share
 
 QUESTION = "Find where people gather, and give nobody away"
 NAME = "start"
@@ -44,10 +45,13 @@ def show() -> None:
     make = partial(start.draw, cache.records(start.PICTURE).for_many_runs())
     work = jobs.one_by_one(("start draws",), range(1, start.DRAWS), make)
 
-    def send(found: dict[int, dict[str, Any]], _job: jobs.Job | None) -> None:
-        message = start.message(NAME, still, [draw, *found.values()], start.kept_audits())
-        _arrays(data=message, key=f"{NAME}_arrays", height=1)
+    def message(found: dict[int, dict[str, Any]]) -> bytes:
+        return start.message(NAME, still, [draw, *found.values()], start.kept_audits())
 
+    def send(found: dict[int, dict[str, Any]], _job: jobs.Job | None) -> None:
+        _arrays(data=message(found), key=f"{NAME}_arrays", height=1)
+
+    state.on_stage(NAME, lambda: ({"name": NAME, "start": True}, message(work.found())))
     jobs.live(replace(work, begun=lambda _found: True), send)
 
 
@@ -55,12 +59,15 @@ if set(st.query_params) - set(state.SHOWING):
     # Modes was the first page once, and its links had no name of a page.
     st.switch_page("pages/modes.py", query_params=dict(st.query_params))
 layout.open_page(QUESTION, "pages/start.py")
-st.html(f"<style>{(ASSETS / 'start_page.css').read_text(encoding='utf-8')}</style>")
+if not layout.presenting():
+    st.html(f"<style>{(ASSETS / 'start_page.css').read_text(encoding='utf-8')}</style>")
 show()
+state.write_url([])
+layout.presented()
 with st.container(horizontal=True, key="doors", gap="small"):
     for script, words, icon, query in DOORS:
         st.page_link(script, label=words, icon=icon, query_params=query)
     with st.container(horizontal=True, key="more_doors", gap="small", width="content"):
         for script, words, icon in MORE:
             st.page_link(script, label=words, icon=icon)
-state.write_url([])
+        st.button("Share", key="share_start", icon=":material/share:", type="tertiary", on_click=share.wish)

@@ -16,7 +16,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
       notes.hidden = !notes.hidden;
       find("[data-do=notes]").ariaExpanded = String(!notes.hidden);
     },
-    full: () => (document.fullscreenElement ? document.exitFullscreen() : document.documentElement.requestFullscreen()),
+    // A browser may refuse, as inside another page.
+    full: () => (document.fullscreenElement ? document.exitFullscreen() : document.documentElement.requestFullscreen()).catch(() => {}),
     play: () => inPictures("button[data-play=epsilon]")[0]?.click(),
   };
   const pressed = (event) => {
@@ -34,17 +35,21 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const target = event.composedPath()[0];
     if (target.matches?.("input[type=range]")) target.blur();
   };
+  // There is one bar, and it is drawn anew with every scene: each key is heard once.
+  globalThis.dpgramsBar?.();
   const buttons = [...parentElement.querySelectorAll("button")];
   for (const button of buttons) button.onclick = () => acts[button.dataset.do]();
   document.addEventListener("keydown", pressed);
   document.addEventListener("pointerup", letGo);
   const timer = setInterval(fit, FIT_MS);
   fit();
-  return () => {
+  const close = () => {
     document.removeEventListener("keydown", pressed);
     document.removeEventListener("pointerup", letGo);
     clearInterval(timer);
   };
+  globalThis.dpgramsBar = close;
+  return close;
 }
 
 // What a picture with a handle holds; each has a root of its own.

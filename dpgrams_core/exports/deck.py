@@ -19,6 +19,9 @@ from dpgrams_core.model.errors import DataError
 FORMAT = "dpgrams-deck-1"
 # The pages that a scene may show, with their names.  My data is none of them: a deck is passed on.
 PAGES = {
+    "start": "Start",
+    "lessons": "Lessons",
+    "attacker": "Be the attacker",
     "modes": "Modes",
     "regression": "Regression",
     "clusters": "Clusters",
@@ -59,7 +62,8 @@ class Scene:
 
 
 Deck = tuple[Scene, ...]
-TOUR: Deck = tuple(map(Scene, PAGES))  # what next and previous go through where nobody made a deck
+# What next and previous go through where nobody made a deck.
+TOUR: Deck = tuple(map(Scene, ("modes", "regression", "clusters", "tradeoff", "guarantee", "paper")))
 
 
 def deck_of(scenes: Sequence[Scene]) -> Deck:

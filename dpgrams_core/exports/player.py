@@ -18,11 +18,12 @@ from plotly.offline import get_plotlyjs
 
 from dpgrams_core.exports.deck import Scene
 from dpgrams_core.exports.report import FONT, POLICY
-from dpgrams_core.figures.style import THEMES, WHITE, css_properties
+from dpgrams_core.figures.style import THEMES, css_properties
 from dpgrams_core.model.places import ASSETS
 
 NOTHING_SHOWN = "Nothing was computed for this scene when the deck was saved; the dashboard shows it."
-Handled = tuple[dict[str, Any], bytes]  # what the ε handle of a picture is told, and its frames (figures/frames.py)
+# What the ε handle of a picture is told, and its frames (figures/frames.py); or the first page and its arrays.
+Handled = tuple[dict[str, Any], bytes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +61,16 @@ def deck_html(slides: Sequence[Slide]) -> str:
     """All slides in one file."""
     said = [_content(slide) for slide in slides]
     needs_plotly = any("figure" in picture for scene in said for picture in scene["pictures"])
+    names = {"handle": "handle", "start": "start", "bar": "presenter"}  # of the pages' components, and their files
     presenter = (ASSETS / "presenter.css").read_text(encoding="utf-8")
     return _TEMPLATE.render(
         policy=Markup(POLICY),
         title=slides[0].scene.heading,
         style=Markup("\n".join([css_properties(), _theme(), presenter, _STYLE])),
         plotly=Markup(get_plotlyjs()) if needs_plotly else "",
-        templates=[(name, Markup(_inside(file))) for name, file in (("handle", "handle"), ("bar", "presenter"))],
+        templates=[(name, Markup(_inside(file))) for name, file in names.items()],
         deck=Markup(json.dumps(said, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
-        script=Markup(f"{_module('handle', 'handle')}{_module('bar', 'presenter')}{_asset('player.js')}"),
+        script=Markup("".join(_module(name, file) for name, file in names.items()) + _asset("player.js")),
     )
 
 
@@ -81,8 +83,8 @@ def _content(slide: Slide) -> dict[str, Any]:
 def _picture(shown: go.Figure | Handled) -> dict[str, Any]:
     if isinstance(shown, tuple):
         return {"state": shown[0], "pack": base64.b64encode(shown[1]).decode()}
-    figure = go.Figure(shown.to_dict())  # on white, and as large as its place
-    figure.update_layout(template="plotly_white", paper_bgcolor=WHITE, font_family=FONT, height=None, width=None)
+    figure = go.Figure(shown.to_dict())  # as large as its place; player.js gives it the ground of its theme
+    figure.update_layout(template="plotly_white", font_family=FONT, height=None, width=None)
     return {"figure": json.loads(figure.to_json())}
 
 

@@ -67,7 +67,8 @@ def score_chart(found: Score, who: str) -> Chart:
     dashes = (("largest allowed", found.allowed, style.PRIVATE, "solid"), ("a coin", 0.5, style.GREY, "dot"))
     for name, value, colour, dash in dashes:
         line = {"color": colour, "width": 3, "dash": dash}
-        figure.add_vline(value, line=line, annotation_text=f"{name}: {100 * value:.0f}%", annotation_position="top")
+        side = "top right" if 0.5 < value < 0.75 else "top left"  # neither over the other, nor beyond the edge
+        figure.add_vline(value, line=line, annotation_text=f"{name}: {100 * value:.0f}%", annotation_position=side)
     x = {"range": [0, 1.02], "tickformat": ".0%", "title": "right guesses"}
     sentence = (
         f"{found.hits} of {found.rounds} right: {100 * share:.0f}%. The chance to be right lies between "

@@ -110,8 +110,8 @@ def twitch_picture(state: State) -> Chart:
         hoverinfo="skip",
         name="change of the exact picture",
     )
-    person = {"symbol": "diamond", "size": 15, "color": style.CAUGHT, "line": {"width": 1.5, "color": style.WHITE}}
-    before = {"symbol": "diamond-open", "size": 15, "color": style.CAUGHT, "line": {"width": 2}}
+    person = {"symbol": "diamond", "size": 15, "color": style.NO_PRIVACY, "line": {"width": 1.5, "color": style.WHITE}}
+    before = {"symbol": "diamond-open", "size": 15, "color": style.NO_PRIVACY, "line": {"width": 2}}
     figure = go.Figure(
         [
             heat,
@@ -125,8 +125,22 @@ def twitch_picture(state: State) -> Chart:
         f"({place[0]:g}, {place[1]:g}). Over the whole picture that is {lessons.whole_percent(share)} of "
         "the largest twitch that anybody can cause."
     )
-    table = pd.DataFrame({"x = y of the person": [place[0]], "twitch, share of the largest": [share]})
+    table = pd.DataFrame({"x": place[:1], "y": place[1:], "twitch, share of the largest": [share]})
     return Chart(plain_layout(figure, HEIGHT, **_square(data.box)), sentence, table)
+
+
+def by_hand(state: State) -> dict[str, Any]:
+    """The same for the browser, where the person is dragged: the twitch at every place that they can be put to."""
+    data, (home, place) = lessons.records(state.run), lessons.person_places(state)
+    return {
+        "box": data.box.tolist(),
+        "points": data.points.round(2).tolist(),
+        "home": home.tolist(),
+        "place": place.tolist(),
+        "lattice": lessons.LATTICE.tolist(),
+        "shares": lessons.twitch_shares(state, lessons.LATTICE, lessons.LATTICE).round(6).tolist(),
+        "bandwidth": lessons.released(state.run).spec.bandwidth,
+    }
 
 
 def runs_picture(state: State) -> Chart:

@@ -29,7 +29,7 @@ from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.results import Dataset, Release
 from dpgrams_core.model.run import Options, Run, ordered
 from dpgrams_core.model.specs import settings_of
-from dpgrams_core.numerics.surface import box_bases, coefficients
+from dpgrams_core.numerics.surface import box_bases
 from dpgrams_core.privacy.composition import Spent, Totals, compose
 from dpgrams_core.privacy.meaning import belief, percent
 from dpgrams_core.sweeps.plan import plan_run
@@ -42,6 +42,8 @@ PICTURES = ("handle", "records", "climb", "twitch", "runs", "anchors", "meanings
 MOST_RUNS = 50
 LEAST_CHOICES, MOST_CHOICES = 2, 6
 MINUTES = (1, 10)
+LATTICE = np.arange(-6.0, 6.5, 0.5)  # where a person can be put by hand, along each axis
+PLACES = [f"{x:g},{y:g}" for x in LATTICE for y in LATTICE]
 
 
 @dataclass(frozen=True)
@@ -233,17 +235,27 @@ def _starts_near_a_mode(state: State) -> float:
 
 
 def person_places(state: State) -> tuple[Array, Array]:
-    """Where the person of a twitch stands, and where they go: both on the diagonal of the box."""
-    return np.full(2, float(state.fact("home"))), np.full(2, float(state.fact("place")))
+    """Where the person of a twitch stands, and where they go: facts of the form "x,y"."""
+    home, place = (np.array([float(part) for part in state.fact(name).split(",")]) for name in ("home", "place"))
+    return home, place
+
+
+def twitch_shares(state: State, x: Array, y: Array) -> Array:
+    """How far a person who moves from home to each (x, y) moves all that a functional release would release.
+
+    As a share of the most that is possible, (len(x), len(y)): before noise, what is released of one record is an outer
+    product of the two axes' basis functions.
+    """
+    across, up = box_bases(records(state.run).box, released(state.run).spec.bandwidth)
+    home, _ = person_places(state)
+    before = np.outer(across.values(home[:1]), up.values(home[1:]))
+    after = np.einsum("ri,sj->ijrs", across.values(x), up.values(y))
+    return np.asarray(np.linalg.norm(after - before, axis=(2, 3))) / SENSITIVITY
 
 
 def _twitch_share(state: State) -> float:
-    """How far one moved person moves all that a functional release would release, of the most that is possible."""
-    release = released(state.run)
-    bases = box_bases(records(state.run).box, release.spec.bandwidth)
-    home, place = person_places(state)
-    change = coefficients(place[None], bases) - coefficients(home[None], bases)
-    return float(np.linalg.norm(change)) / SENSITIVITY
+    _, place = person_places(state)
+    return float(twitch_shares(state, place[:1], place[1:])[0, 0])
 
 
 def totals(state: State) -> Totals:
@@ -440,7 +452,7 @@ def _control(place: _Place, said: dict[str, Any], start: State) -> Control:
     known = [*dict(start.facts), "n", *declared]
     name = place.checked("control", lambda: one_of("name", wish.get("name"), known))
     item = declared.get(name)
-    values = wish.get("values", [*(item.steps or item.choices or ())] if item else [])
+    values = wish.get("values", [*(item.steps or item.choices or ())] if item else PLACES if name == "place" else [])
     if not isinstance(values, list) or len(values) < 2:
         raise SpecError(place.name("control.values"), values, "a control offers a list of at least two values")
     label = item.label if item else {"n": "Number of people, n"}.get(name)

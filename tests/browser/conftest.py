@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -90,6 +91,23 @@ class Dashboard:
         """What the server's policy forbids the page is an error, too (pages/_ui/server/app.py)."""
         if "Content Security Policy" in message.text:
             self.errors.append(message.text)
+
+    def watching_console(self) -> Dashboard:
+        """Every error of the console counts from now on, but for two requests that no page of ours makes.
+
+        Streamlit does not know whether the /lessons of an address is a page or the folder that it is served under, so
+        its own script asks for its health there first, and then at the root; a browser tells each as a failure.  Only
+        an inline script in Streamlit's index page could tell it the root beforehand (window.__streamlit), and the
+        server's policy forbids those.
+        """
+
+        def note(message: ConsoleMessage) -> None:
+            asked = urlparse(message.location["url"]).path
+            if message.type == "error" and not re.fullmatch(r"/\w+/_stcore/(health|host-config)", asked):
+                self.errors.append(f"{message.text} {asked}")
+
+        self.page.on("console", note)
+        return self
 
     def _connect(self, socket: WebSocket) -> None:
         self.owed, self.repeating = False, set()

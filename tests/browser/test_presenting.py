@@ -10,16 +10,16 @@ from playwright.sync_api import expect
 QUICK = "n=200&method=functional&curve=off&runs=off&landscape=off"
 
 
-def share(dashboard, tab):
-    dashboard.page.locator(".st-key-share_page button").click()
+def share(dashboard, tab, button=".st-key-share_page button"):
+    dashboard.page.locator(button).click()
     dialog = dashboard.page.get_by_role("dialog")
     dialog.get_by_role("tab", name=tab).click()
     dashboard.settle()
     return dialog
 
 
-def add_scene(dashboard, title, notes):
-    dialog = share(dashboard, "Scenes of a talk")
+def add_scene(dashboard, title, notes, *button):
+    dialog = share(dashboard, "Scenes of a talk", *button)
     dialog.get_by_role("textbox", name="Title of the scene").fill(title)
     dialog.get_by_role("textbox", name="Notes for the speaker").fill(notes)
     dialog.get_by_role("button", name="Add this page as a scene").click()
@@ -42,7 +42,7 @@ def assert_on_one_screen(page):
 def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
     make_dashboard, new_context, tmp_path, width, height, scheme
 ):
-    dashboard = make_dashboard(width, scheme)
+    dashboard = make_dashboard(width, scheme).watching_console()
     page = dashboard.page
     page.set_viewport_size({"width": width, "height": height})
     dashboard.open(f"modes?{QUICK}&epsilon=5")
@@ -61,11 +61,16 @@ def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
     dashboard.settle()
     dashboard.follow("Guarantee", "guarantee")
     dashboard.settle()
-    dialog = add_scene(dashboard, "What it means", "")
+    add_scene(dashboard, "What it means", "")
+    page.keyboard.press("Escape")
+    dashboard.settle()
+    dashboard.follow("Start", "")
+    dashboard.settle()
+    dialog = add_scene(dashboard, "The idea", "", ".st-key-share_start button")
     deck_link = dialog.get_by_label("Link to this deck").input_value()
     dialog.get_by_role("button", name="Present", exact=True).click()
     where = page.locator(".where")
-    expect(where).to_have_text("1 / 2  Four hills")
+    expect(where).to_have_text("1 / 3  Four hills")
     expect(page.locator("figure")).to_have_attribute("data-epsilon", "5")
     dashboard.settle()
     assert_on_one_screen(page)
@@ -76,16 +81,30 @@ def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
     expect(page.locator("figure")).to_have_attribute("data-epsilon", "10")
     dashboard.settle()
     page.keyboard.press("ArrowRight")
-    expect(where).to_have_text("2 / 2  What it means")
+    expect(where).to_have_text("2 / 3  What it means")
     dashboard.settle()
     assert_on_one_screen(page)
     here = page.url
+    page.keyboard.press("ArrowRight")
+    expect(where).to_have_text("3 / 3  The idea")
+    expect(page.locator("section[data-step]")).to_have_attribute("data-epsilon", "1")
+    dashboard.settle()
+    assert_on_one_screen(page)
+    dashboard.shoot(f"start_presented_{scheme}")
+    page.keyboard.press("f")
+    page.wait_for_function("document.fullscreenElement !== null")
+    page.keyboard.press("f")
+    page.wait_for_function("document.fullscreenElement === null")
     page.keyboard.press("ArrowRight")  # there is none
+    dashboard.settle()
     page.keyboard.press("ArrowLeft")
-    expect(where).to_have_text("1 / 2  Four hills")
+    expect(where).to_have_text("2 / 3  What it means")
+    dashboard.settle()
+    page.keyboard.press("ArrowLeft")
+    expect(where).to_have_text("1 / 3  Four hills")
     expect(page.locator("figure")).to_have_attribute("data-epsilon", "5")  # the scene, not where it was played to
     dashboard.settle()
-    for address, scene in ((here, "2 / 2  What it means"), (deck_link, "1 / 2  Four hills")):
+    for address, scene in ((here, "2 / 3  What it means"), (deck_link, "1 / 3  Four hills")):
         page.goto(address)  # another visitor with the link
         expect(where).to_have_text(scene)
         dashboard.settle()
@@ -103,14 +122,14 @@ def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
 
 
 def assert_plays_from_disk(page, file):
-    """Both scenes by key, the handle by key and by playing, and nothing asked for."""
+    """All scenes by key, the handle by key and by playing, and nothing asked for."""
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
     page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else wrong.append(asked.url))
     page.goto(file.as_uri())
     figure, where = page.locator("figure"), page.locator(".where")
-    expect(where).to_have_text("1 / 2  Four hills")
+    expect(where).to_have_text("1 / 3  Four hills")
     expect(figure).to_have_attribute("data-epsilon", "5")
     slider = page.get_by_role("slider")
     slider.focus()
@@ -122,13 +141,23 @@ def assert_plays_from_disk(page, file):
     expect(figure).to_have_attribute("data-epsilon", "10")
     page.keyboard.press("n")
     expect(page.get_by_text("Speak of hills.")).to_be_visible()
-    for scene in ("1 / 2  Four hills", "2 / 2  What it means"):
+    for scene in ("1 / 3  Four hills", "2 / 3  What it means", "3 / 3  The idea"):
         expect(where).to_have_text(scene)
         root = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
         assert root <= list(page.viewport_size.values())
         assert page.locator("canvas, .js-plotly-plot").first.bounding_box()["height"] >= 0.7 * root[1]
+        if scene.startswith("2"):
+            expect(page.locator(".answer")).to_contain_text("sure")
+            ground = "getComputedStyle(document.querySelector('{}')).backgroundColor"
+            page.wait_for_selector(".js-plotly-plot .main-svg")
+            page_ground, chart_ground = (page.evaluate(ground.format(at)) for at in ("body", ".main-svg"))
+            assert chart_ground == page_ground, "the chart does not follow the scheme"
         page.keyboard.press("PageDown")
-    expect(page.locator(".answer")).to_contain_text("sure")
+    view = page.locator("section[data-step]")
+    view.get_by_role("slider", name="Privacy budget").press("Home")
+    expect(view).to_have_attribute("data-epsilon", "0.01")
+    view.get_by_role("button", name="New noise").click()
+    expect(view).to_have_attribute("data-seed", "1")
     assert wrong == []
 
 

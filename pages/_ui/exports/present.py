@@ -16,7 +16,8 @@ from pages._ui import jobs, layout, state
 LOOK_SECONDS, LOOKS = 0.5, 3  # how often a deck that is saved looks whether a scene is drawn, and how often at least
 _SLIDES = "_slides"  # of the deck that is being saved
 _SAVED = "_saved"  # the presentation that saved it ends
-SHARE = "_share"  # the dialog opens by itself
+LINK, SCENES = "This page as a link", "Scenes of a talk"  # the tabs of the dialog that shares
+SHARE = "_share"  # that of them with which the dialog opens by itself
 FILE = "_deck_file"  # the deck that was saved, and its slides
 
 _html, _css, _js = (
@@ -64,7 +65,7 @@ def bar() -> None:
         st.rerun()
     if not deck() and st.context.is_embedded:  # inside another page a picture stands alone
         return
-    in_tour = list(PAGES).index(page_here()) if page_here() else -1
+    in_tour = next((number for number, scene in enumerate(TOUR) if scene.page == page_here()), -1)
     scenes, here = (deck(), int(st.session_state[state.SCENE]) - 1) if deck() else (TOUR, in_tour)
     scene = scenes[here] if 0 <= here < len(scenes) else None
     words: dict[str, Any] = {"scene": here + 1, "scenes": len(scenes)}
@@ -133,7 +134,7 @@ def next_slide() -> None:
         show_scene(scenes, len(slides))
         return
     st.session_state[FILE] = (st.session_state[state.DECK], tuple(slides))
-    st.session_state[_SAVED] = st.session_state[SHARE] = True
+    st.session_state[_SAVED], st.session_state[SHARE] = True, SCENES
     stop_saving()
 
 

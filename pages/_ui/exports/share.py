@@ -28,6 +28,7 @@ from dpgrams_core.model.places import ASSETS
 from pages._ui import exports, layout, state
 from pages._ui.controls import one_of_few
 from pages._ui.exports import present
+from pages._ui.exports.present import LINK, SCENES
 from pages._ui.server import uploads
 from pages._ui.server.app import LOCAL_NAMES
 
@@ -37,7 +38,6 @@ PRESENTS = {state.PRESENTER: "on"}
 ADDED: dict[str, dict[str, str]] = {"page": {}, "presenter": PRESENTS, "embed": PRESENTS | {"embed": "true"}}
 LONGEST_QR = 800  # characters: more are points too small for a phone's camera
 TOO_LONG = "The address is too long for a QR code that a phone can read; send the link itself."
-LINK, SCENES = "This page as a link", "Scenes of a talk"  # the tabs
 MAKES = "One file that plays without a server, handles included. Every scene is shown once while it is made."
 PROBLEM = "_deck_problem"
 
@@ -48,9 +48,15 @@ _copy = st.components.v2.component("dpgrams_copy", html=_html, css=_css, js=_js)
 def bar(path: str) -> None:
     """What stands on every page: the presenter's switch and bar, and the button that shares the page at this path."""
     present.bar()
-    pressed = st.sidebar.button("Share and present", key="share_page", icon=":material/share:", width="stretch")
-    if (by_itself := st.session_state.pop(present.SHARE, False)) or pressed:
-        dialog(path, SCENES if by_itself else LINK)
+    look: Any = {"icon": ":material/share:", "width": "stretch"}
+    st.sidebar.button("Share and present", key="share_page", on_click=wish, **look)
+    if tab := st.session_state.pop(present.SHARE, ""):
+        dialog(path, tab)
+
+
+def wish() -> None:
+    """Open the dialog in the run that comes, from a callback."""
+    st.session_state[present.SHARE] = LINK
 
 
 @st.dialog("Share and present", width="medium", on_dismiss="rerun")

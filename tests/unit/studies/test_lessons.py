@@ -10,6 +10,7 @@ import pytest
 
 from dpgrams_core.figures import lessons as pictures
 from dpgrams_core.model.errors import SpecError
+from dpgrams_core.numerics.surface import box_bases, coefficients
 from dpgrams_core.studies import lessons
 from dpgrams_core.studies.lessons import PICTURES, QUANTITIES, State, answer, read_lesson
 from dpgrams_core.sweeps.plan import plan_run
@@ -119,10 +120,26 @@ def test_the_answer_is_the_engines_and_follows_its_settings():
     assert answer(stricter) < answer(step) < answer(replace(step, reveal=replace(step.reveal, change=())))
 
 
-def test_a_twitch_has_the_length_that_the_kernel_says():
+def twitched(place):
     run = plan_run("functional", "four_corners", n=500, epsilon=1.0)
-    h = lessons.released(run).spec.bandwidth
-    for place in (-3.0, -2.5, -1.0, 3.0):
-        state = State(run, (("home", -3.0), ("place", place)))
-        kernel = np.exp(-0.5 * 2 * (place + 3.0) ** 2 / h**2)
-        assert QUANTITIES["twitch_share"](state) == pytest.approx(math.sqrt(1 - kernel), abs=1e-4)
+    return State(run, (("home", "-3,-3"), ("place", place)))
+
+
+def test_a_twitch_has_the_length_that_the_kernel_says():
+    h = lessons.released(twitched("0,0").run).spec.bandwidth
+    for x, y in ((-3.0, -3.0), (-2.5, -2.5), (-1.0, 4.0), (3.0, 3.0)):
+        kernel = np.exp(-0.5 * ((x + 3.0) ** 2 + (y + 3.0) ** 2) / h**2)
+        found = QUANTITIES["twitch_share"](twitched(f"{x:g},{y:g}"))
+        assert found == pytest.approx(math.sqrt(1 - kernel), abs=1e-4)
+
+
+def test_what_the_hand_finds_is_how_far_the_release_itself_moves_without_noise():
+    sent = pictures.by_hand(twitched("-2.5,-2.5"))
+    data = lessons.records(twitched("0,0").run)
+    bases = box_bases(data.box, sent["bandwidth"])
+    for i, j in ((0, 0), (7, 7), (12, 3), (24, 24)):
+        place = [sent["lattice"][i], sent["lattice"][j]]
+        worlds = [coefficients(np.array([*data.points, last]), bases) for last in (sent["home"], place)]
+        moved = np.linalg.norm(worlds[1] - worlds[0]) / math.sqrt(2)
+        assert sent["shares"][i][j] == pytest.approx(moved, abs=1e-6)
+    assert len(sent["shares"]) ** 2 == len(lessons.PLACES)
