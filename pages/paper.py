@@ -8,8 +8,7 @@ from pages._ui import layout, state
 from pages._ui.paper import show as paper_show
 
 layout.open_page("Do the paper's numbers hold, and with which guarantee?", "pages/paper.py")
-known = paper_show.counted()
-again = paper_show.repeated()
+known, again = paper_show.counted()
 paper_show.answer(known, again)
 if layout.presenting():
     chosen = paper_show.paper_controls()

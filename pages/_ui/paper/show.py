@@ -100,14 +100,27 @@ def finished(name: str) -> tuple[Shipped | None, str]:
         return None, str(error)
 
 
-def compared(name: str, found: Shipped) -> pd.DataFrame:
+@cache.kept(16)
+def compared(name: str, checksum: str) -> pd.DataFrame:  # noqa: ARG001 (what tells one file of runs from another)
     """Ours beside the printed values."""
-    return _compared(name, found.facts["checksum"], found)
+    return judged(EXPERIMENTS[name], shipped(name).results)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _compared(name: str, checksum: str, _found: Shipped) -> pd.DataFrame:  # noqa: ARG001 (the checksum is the key)
-    return judged(EXPERIMENTS[name], _found.results)
+@cache.kept(16)
+def tally(name: str, checksum: str) -> tuple[dict[str, Standing], dict[str, Repetition]]:
+    """How many printed cells each private column reaches, and how often those run again are the printed ones."""
+    table, experiment = compared(name, checksum), EXPERIMENTS[name]
+    again = {item.column.name: item for item in repetitions(experiment, table)}
+    return {item.column.name: item for item in standings(experiment, table) if item.cells}, again
+
+
+@cache.kept(64)
+def shown_table(name: str, checksum: str, table: str, measure: str) -> tuple[str, str]:
+    """A printed table with ours as HTML, and what its runs again say."""
+    here, experiment = compared(name, checksum), EXPERIMENTS[name]
+    here = here[here["table"] == table]
+    again = "; ".join(f"{column_title(item.column)}: {item.words}" for item in repetitions(experiment, here))
+    return table_html(experiment, here, measure), again
 
 
 def _drawn(name: str, table: str, column: str, measure: str, shipped: Shipped) -> Chart:
@@ -121,29 +134,15 @@ def _drawn(name: str, table: str, column: str, measure: str, shipped: Shipped) -
 Known = Mapping[str, Mapping[str, Standing]]  # experiment, column
 
 
-def judged_here(name: str) -> pd.DataFrame | None:
-    """Ours beside the printed values, if the runs of this experiment are here."""
-    found, _ = finished(name)
-    return None if found is None else compared(name, found)
-
-
-def counted() -> Known:
-    """How many printed cells each of our private columns reaches, for the experiments that are here."""
-    here = {name: table for name in PRINTED if (table := judged_here(name)) is not None}
-    return {
-        name: {item.column.name: item for item in standings(EXPERIMENTS[name], table) if item.cells}
-        for name, table in here.items()
-    }
-
-
 Again = Mapping[str, Repetition]  # experiment: its private column as run, again by us
 
 
-def repeated() -> Again:
-    """How often the private column, as run and again by us, is the printed one."""
-    here = {name: table for name in PRINTED if (table := judged_here(name)) is not None}
-    found = [(name, item) for name, table in here.items() for item in repetitions(EXPERIMENTS[name], table)]
-    return {name: item for name, item in found if item.column.name == "as_run"}
+def counted() -> tuple[Known, Again]:
+    """How many printed cells each private column reaches, and the one that is run again, of the experiments here."""
+    here = {name: found.facts["checksum"] for name in PRINTED if (found := finished(name)[0]) is not None}
+    tallies = {name: tally(name, checksum) for name, checksum in here.items()}
+    again = {name: repeated["as_run"] for name, (_, repeated) in tallies.items() if "as_run" in repeated}
+    return {name: standing for name, (standing, _) in tallies.items()}, again
 
 
 def answer(known: Known, again: Again) -> None:
@@ -224,7 +223,7 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
     found = _introduced(experiment, name, measure)
     if found is None:
         return
-    table = compared(experiment.name, found)
+    table = compared(experiment.name, found.facts["checksum"])
     here = table[table["table"] == name] if len(table) else table
     if here.empty or here[here["measure"] == measure].empty:
         st.info("The finished runs hold no cell of this table.")
@@ -238,8 +237,8 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
     if here[here["measure"] == measure]["ahead"].notna().any():
         told = bool(here[here["measure"] == measure]["clear"].notna().any())
         st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0, told))
-    st.html(table_html(experiment, here, measure))
-    again = "; ".join(f"{column_title(item.column)}: {item.words}" for item in repetitions(experiment, here))
+    text, again = shown_table(*wanted)
+    st.html(text)
     st.caption(" ".join([*([f"Run again, {again}."] if again else []), NEAR[experiment.name]]))
     _differences(experiment)
     if (here["failures"] > 0).any():
@@ -255,7 +254,7 @@ def on_stage(place: Place) -> None:
         return
     table, key = place.table, found.facts["checksum"]
     if place.printed or place.rival:
-        here = compared(place.experiment.name, found)
+        here = compared(place.experiment.name, key)
         here = here[here["table"] == table] if len(here) else here
         wanted: tuple[Any, ...] = (place.experiment.name, key, table, place.measure)
         picture = None if here.empty else cache.picture(wanted, ratio_chart, place.experiment, here, place.measure)
@@ -313,7 +312,7 @@ def rivals(experiment: Experiment, name: str, measure: str) -> None:
     found = _introduced(experiment, name, measure)
     if found is None:
         return
-    whole = compared(experiment.name, found)
+    whole = compared(experiment.name, found.facts["checksum"])
     here = whole[whole["table"] == name]
     if measure != "seconds":
         st.markdown(advice(experiment, whole, measure))

@@ -36,6 +36,7 @@ from dpgrams_core.model.places import place_of
 from dpgrams_core.numerics.threads import one_thread
 from dpgrams_core.privacy.ledger.health import ledger_problem
 from pages._ui import layout
+from pages._ui.server.as_told import send_as_told
 from pages._ui.server.late_looks import LateLooks
 from pages._ui.server.unsent import send_all_before_a_part
 from pages._ui.server.uploads import UploadDoor
@@ -88,6 +89,7 @@ def doors() -> list[Middleware]:
     # busy machine a run with two of them took ten times the processor time of a run with one.
     one_thread()
     send_all_before_a_part()
+    send_as_told()
     return [
         Middleware(SafeHeaders, settings=settings),
         Middleware(KnownHosts),

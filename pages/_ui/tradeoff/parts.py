@@ -30,7 +30,7 @@ from dpgrams_core.studies.ablation import LadderMemory, stream_error_sources
 from dpgrams_core.studies.costs import cell_seconds, ladder_seconds
 from dpgrams_core.studies.needed_budget import MOST_VALUES, USUAL_RUNS, least_runs, stream_needed
 from dpgrams_core.sweeps.run import MAX_RUNS, plan_cells, tidy
-from pages._ui import charts, exports, jobs, layout
+from pages._ui import cache, charts, exports, jobs, layout
 from pages._ui.controls import one_of_few
 from pages._ui.jobs import Known
 from pages._ui.tradeoff import settings as lab
@@ -149,7 +149,7 @@ def curve(settings: LabSettings) -> None:
     def draw(known: Known) -> None:
         with top:
             text = answer(known, shown, measure)
-        pictures = panels(known, shown, measure, LAYOUTS[view], theory=theory)
+        pictures = panels(known, shown, measure, LAYOUTS[view], theory=theory, shared=found is None)
         sentence = lab_sentence(known, shown, measure)
 
         def for_a_report() -> list[Chart]:
@@ -254,9 +254,26 @@ def _with(cost: Cost, value: float, spread: float) -> str:
     return f'<b class="private">{figures.plus_minus(value, spread)}</b> with {method}'
 
 
-def panels(known: Known, cells: Sequence[Run], measure: str, view: LabLayout, *, theory: bool = False) -> list[Chart]:
-    """The panels side by side (one under the other on a phone), each with its title for a sentence."""
-    pictures = []
+def kept_curve(
+    known: Known, draw: Callable[..., Chart], found: Any, cells: Sequence[Run], *how: Any, shared: bool = True
+) -> Chart:
+    """A chart of runs that visitors share, kept once they are complete; not that of somebody's file or twin."""
+    if shared and isinstance(cells[0].dataset, str):
+        return cache.curve(known, draw, found, cells, *how)
+    return draw(found, cells, *how)
+
+
+def panel(known: Known, cells: Sequence[Run], measure: str, view: LabLayout, value: Any, theory: bool) -> Chart:
+    """One panel, with its title for a sentence."""
+    figure = figures.lab_panel(known, cells, measure, view, value, theory=theory)
+    return Chart(figure, f"{figures.panel_title(value, view)}.", pd.DataFrame())
+
+
+def panels(
+    known: Known, cells: Sequence[Run], measure: str, view: LabLayout, *, theory: bool = False, shared: bool = False
+) -> list[Chart]:
+    """The panels side by side (one under the other on a phone); ``shared``: the runs are no file of somebody's."""
+    pictures, sentence = [], lab_sentence(known, cells, measure)
     values = figures.panels_of(cells, view)
     if layout.presenting():  # one row is what a projector has room for
         values = values[:2]
@@ -268,12 +285,12 @@ def panels(known: Known, cells: Sequence[Run], measure: str, view: LabLayout, *,
         with columns[place % across]:
             title = figures.panel_title(value, view)
             st.markdown(f"**{title}**")
-            figure = figures.lab_panel(known, cells, measure, view, value, theory=theory)
-            charts.plot(figure, f"lab_curve_{place}_chart", f"{title}: {lab_sentence(known, cells, measure)}")
+            picture = kept_curve(known, panel, known, cells, measure, view, value, theory, shared=shared)
+            charts.plot(picture.figure, f"lab_curve_{place}_chart", f"{title}: {sentence}")
             if theory:
                 mine = figures.of_panel(known, view, value)
                 st.caption(figures.rate_note(mine, variable=view.x, d=figures.columns_of(cells)))
-        pictures.append(Chart(figure, f"{title}.", pd.DataFrame()))
+        pictures.append(picture)
     return pictures
 
 
@@ -362,7 +379,7 @@ def charted(
     else:
 
         def draw(known: Known) -> None:
-            chart = picture(_results(known), cells, measure)
+            chart = kept_curve(known, picture, _results(known), cells, measure)
             with top:
                 text = layout.answer(first_sentence(chart.sentence, begins))
             charts.chart(chart, f"lab_{key}", question)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ import pytest
 from dpgrams_core.figures.sent import FEW, sent
 from dpgrams_core.figures.style import Chart
 from pages._ui import cache
+from pages._ui.server.as_told import send_as_told
 
 
 def chart_of(numbers):
@@ -31,10 +34,44 @@ def test_only_long_arrays_lose_digits(count, kind):
 
 def test_all_else_is_what_plotly_sends():
     whole = chart_of(np.linspace(0, 1, FEW))
+    whole.figure.update_layout(template="plotly")  # Streamlit brings another one
     told, usual = (json.loads(plotly.io.to_json(figure)) for figure in (sent(whole).figure, whole.figure))
     looks = [figure["layout"]["template"].pop("data") for figure in (told, usual)]
+    rest, whole_rest = (figure["layout"].pop("template")["layout"] for figure in (told, usual))
     assert told == usual
     assert looks[0] == {"scatter": looks[1]["scatter"]}
+    assert rest.items() <= whole_rest.items()
+    assert whole_rest.keys() - rest.keys() == {"polar", "ternary", "geo", "scene", "colorscale"}
+
+
+@pytest.mark.parametrize(
+    ("trace", "kept"), [(go.Surface(z=np.eye(3)), "scene"), (go.Heatmap(z=np.eye(3)), "colorscale")]
+)
+def test_a_trace_keeps_what_the_template_says_of_it(trace, kept):
+    told = sent(Chart(go.Figure(trace, {"template": "plotly"}), "", pd.DataFrame())).figure.to_dict()
+    assert kept in told["layout"]["template"]["layout"]
+
+
+def test_many_marks_have_their_colours_as_numbers_of_a_scale():
+    colours = ["#112233", "#abcdef", "#112233", "#000000"] * FEW
+    told = sent(Chart(go.Figure(go.Scatter(y=np.arange(4 * FEW), marker_color=colours)), "", pd.DataFrame()))
+    marker = told.figure.to_dict()["data"][0]["marker"]
+    scale = dict(marker["colorscale"])
+    codes = np.frombuffer(base64.b64decode(marker["color"]["bdata"]), marker["color"]["dtype"])
+    assert [scale[code / marker["cmax"]] for code in codes] == colours
+    assert (marker["cmin"], marker["showscale"]) == (0, False)
+    go.Figure(told.figure.to_dict())  # plotly takes it
+
+
+def test_streamlit_sends_the_text_that_is_kept(monkeypatch):
+    monkeypatch.setattr(plotly.io, "to_json", plotly.io.to_json)  # put back afterwards
+    figure = sent(chart_of(np.linspace(0, 1, 500))).figure
+    escaped = plotly.io.to_json(figure.to_dict(), validate=False)
+    send_as_told()
+    text = plotly.io.to_json(figure.to_dict(), validate=False)
+    assert json.loads(text) == json.loads(escaped)
+    assert len(text) == figure.size < len(escaped)
+    assert plotly.io.to_json({"data": [], "layout": {"title": "a/b"}}, validate=False).count("u002f") == 1
 
 
 def test_a_picture_is_drawn_once_for_its_key_and_anew_for_another(monkeypatch):
@@ -60,3 +97,36 @@ def test_what_was_not_looked_at_for_longest_is_forgotten_first():
     kept.find("a")
     kept.add("c", chart)
     assert [kept.find(key) is not None for key in "abc"] == [True, False, True]
+
+
+def test_two_who_ask_for_the_same_wait_for_one_and_the_oldest_is_forgotten():
+    made, first = [], threading.Event()
+
+    @cache.kept(2)
+    def slow(name):
+        made.append(name)
+        first.wait(5)
+        return name
+
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(slow, "a") for _ in range(2)]
+        first.set()
+        assert [one.result() for one in asked] == ["a", "a"]
+    for name in "bacb":
+        assert slow(name) == name
+    assert made == ["a", "b", "c", "b"]
+
+
+def test_what_failed_is_made_again():
+    made = []
+
+    @cache.kept(2)
+    def fails_once(name):
+        made.append(name)
+        if len(made) == 1:
+            raise ValueError(name)
+        return name
+
+    with pytest.raises(ValueError, match="a"):
+        fails_once("a")
+    assert fails_once("a") == "a"
