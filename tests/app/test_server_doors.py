@@ -140,6 +140,18 @@ def test_every_answer_tells_the_browser_what_it_may_do_with_it(address):
         assert "camera=()" in headers["Permissions-Policy"]
 
 
+def test_a_page_names_the_files_of_its_first_paint_and_they_are_there(address):
+    with urllib.request.urlopen(f"{address}/modes") as page:
+        named = re.findall(r"<\./(static/js/[\w.-]+)>; rel=modulepreload", page.headers["Link"])
+        body = page.read().decode()
+    assert {name.split("/")[-1].split(".")[0] for name in named} >= {"Html", "BidiComponent"}
+    assert not [name for name in named if name in body]  # what the page names itself is asked for anyway
+    for name in named:
+        with urllib.request.urlopen(f"{address}/{name}") as file:
+            assert "javascript" in file.headers["Content-Type"]
+            assert "Link" not in file.headers
+
+
 def test_another_host_and_another_frame_are_the_owners_to_add(tiny):
     address, _ = tiny
     assert answered(address, host="modes.school.example")[0] == 200

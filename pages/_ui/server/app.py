@@ -73,6 +73,7 @@ CONTENT_POLICY = {
     "base-uri": "'self'",
     "form-action": "'self'",
 }
+FIRST_PAINT = ("Html", "BidiComponent")  # Streamlit's names of what draws the answer and the picture
 UNUSED = ("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "microphone", "payment", "usb")
 
 
@@ -118,14 +119,35 @@ class SafeHeaders:
             "Cross-Origin-Resource-Policy": "same-origin",
             "Permissions-Policy": ", ".join(f"{name}=()" for name in UNUSED),
         }
+        hints = [f"<./static/js/{name}>; rel=modulepreload; crossorigin" for name in parts_of_first_paint(page)]
+        self.hints = {"Link": ", ".join(hints)} if hints else {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(self.headers)
+                headers = MutableHeaders(scope=message)
+                headers.update(self.headers)
+                if headers.get("content-type", "").startswith("text/html"):
+                    headers.update(self.hints)
             await send(message)
 
         await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+def parts_of_first_paint(page: str) -> list[str]:
+    """The files of Streamlit that show the answer and the picture and are not named in its page.
+
+    It asks for them once the server has sent an answer; told of them with the page, a browser has them by then.
+    """
+    folder = Path(file_util.get_static_dir(), "static", "js")
+    known, found = set(re.findall(r'static/js/([^"]+\.js)', page)), []
+    waiting = [path.name for kind in FIRST_PAINT for path in folder.glob(f"{kind}.*.js")]
+    while waiting:
+        if (name := waiting.pop(0)) not in known:
+            known.add(name)
+            found.append(name)
+            waiting += re.findall(r'(?:from|import)\s*"\./([\w.-]+\.js)"', (folder / name).read_text(encoding="utf-8"))
+    return found
 
 
 class KnownHosts:
