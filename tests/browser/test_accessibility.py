@@ -1,53 +1,89 @@
-"""What axe, the checker of the web's accessibility rules, says of every page, light and dark."""
+"""What axe, the checker of the web's accessibility rules, says of every page and its states, light and dark."""
 
 from __future__ import annotations
 
-from axe_playwright_python.sync_playwright import Axe
+import pytest
+from playwright.sync_api import expect
 
-# Cheap settings of a page, and its other states.
+from tests.heard import serious
+
+SMALL = "n=200&method=functional&landscape=off"
+LAB = "lab_n_four_corners=60 90&lab_eps_four_corners=1 5&lab_runs=2&lab_kernels=gaussian"
+# The states of each page that a link reaches, with cheap settings; others are looked at where another test goes there.
 STATES = {
-    "modes": ["modes?n=1000&calibration=theorem&curve=off"],
-    "regression": ["regression?reg_n=500&curve=off"],
-    "clusters": ["clusters?clu_n_blobs=500&curve=off"],
-    "guarantee": [f"guarantee?n=1000&measure=off&accountants=off&tab={tab}" for tab in ("meaning", "methods", "audit")],
+    "modes": [
+        f"{SMALL}&curve=off",
+        f"{SMALL}&more=runs",
+        f"{SMALL}&curve=off&compare=dp_grams",
+        f"{SMALL}&presenter=on",
+    ],
+    "regression": ["reg_n=200&curve=off", "reg_n=200&curve=off&presenter=on"],
+    "clusters": ["clu_n_blobs=200&curve=off"],
+    "guarantee": [
+        f"n=200&measure=off&accountants=off&tab={tab}" for tab in ("meaning", "methods", "accounting", "audit", "proof")
+    ],
+    "tradeoff": [f"{LAB}&lab_part={part}" for part in ("curve", "sensitivity", "kernel", "sources", "needed")],
+    "paper": ["", "paper_part=kernels", "presenter=on"],
+    "lessons": ["", "lesson=what_a_mode_is&guess=1"],
 }
 
 
-def serious(page) -> list[str]:
-    """What axe finds that keeps people from using a page, and headings out of order."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{item['id']}: {node['html'][:200]} {[check['message'] for check in node['any']]}"
-        for item in found
-        if item["impact"] in ("serious", "critical") or item["id"] == "heading-order"
-        for node in item["nodes"]
-    ]
-
-
-def test_axe_finds_nothing_serious_on_any_page(make_dashboard):
-    dashboard = make_dashboard().open(STATES["modes"][0])
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_axe_finds_nothing_serious_on_any_page(make_dashboard, which):
+    dashboard = make_dashboard().open(f"modes?{STATES['modes'][0]}")
     page, background = dashboard.page, "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
     links = [link.get_attribute("href") for link in page.locator("[data-testid=stSidebarNavLink]").all()]
     names = [str(link).rsplit("/", 1)[-1] for link in links]
     assert len(names) > 6
     faults: dict[str, list[str]] = {}
-    for state in [state for name in names for state in STATES.get(name, [name])]:
-        page.emulate_media(color_scheme="light")
-        page.goto(f"{dashboard.address}/{state}")
-        page.wait_for_selector("[data-testid=answer], section[data-step]")
-        dashboard.settle()
+
+    light = page.evaluate(background)
+
+    def look(state: str) -> None:
         for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
             if scheme == "dark":
-                light = page.evaluate(background)
-                page.emulate_media(color_scheme=scheme)
-                dashboard.until(lambda light=light: page.evaluate(background) != light, "the page did not turn dark")
+                dashboard.until(lambda: page.evaluate(background) != light, "the page did not turn dark")
                 page.wait_for_timeout(400)  # colours fade over
             if found := serious(page):
                 faults[f"{state}, {scheme}"] = found
+        page.emulate_media(color_scheme="light")
+
+    states = [f"{name}?{query}" for name in names for query in STATES.get(name, [""])]
+    for state in states[which == "second" :: 2]:
+        page.goto(f"{dashboard.address}/{state}")
+        page.wait_for_selector("[data-testid=answer], section[data-step], figure")
+        look(dashboard.settle() and state)
+    if which == "first":
+        dashboard.open(f"modes?{STATES['modes'][0]}")
+        page.locator(".st-key-share_page button").click()
+        dialog = page.get_by_role("dialog")
+        for tab in ("This page as a link", "Scenes of a talk"):
+            dialog.get_by_role("tab", name=tab).click()
+            dashboard.settle()
+            look(tab)
+    else:
+        dashboard.open("attacker")
+        for number in range(10):
+            expect(page.get_by_text(f"Round {number + 1} of 10")).to_be_visible()
+            page.locator(".st-key-attack_yes button").click()
+        expect(page.get_by_text("You were right in")).to_be_visible()
+        look(dashboard.settle() and "the attacker's score")
     assert faults == {}
 
 
-def test_axe_catches_pale_letters(new_context):
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ('<p style="color:#999">pale</p>', "color-contrast"),
+        ("<h3>B</h3>", "headings jump"),
+        (
+            '<canvas role="img" aria-label="x"></canvas><canvas role="img" aria-label="x"></canvas>',
+            "pictures have no names",
+        ),
+    ],
+)
+def test_what_is_wrong_is_caught(new_context, body, fault):
     page = new_context().new_page()
-    page.set_content('<html lang="en"><title>x</title><main><h1>A</h1><p style="color:#999">pale</p></main>')
-    assert any(fault.startswith("color-contrast") for fault in serious(page))
+    page.set_content(f'<html lang="en"><title>x</title><main><h1>A</h1>{body}</main>')
+    assert any(found.startswith(fault) for found in serious(page))

@@ -19,6 +19,7 @@ from dpgrams_core.figures.traces import density_grid
 from dpgrams_core.own_data.postprocess import released_modes
 from dpgrams_core.own_data.release import release
 from dpgrams_core.privacy.ledger.book import Ledger
+from tests.heard import serious
 
 
 def downloaded(page, button) -> Path:
@@ -83,6 +84,7 @@ def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboa
         tab.wait_for_selector("#picture-0 .scatterlayer .trace path.point", state="attached")
         assert tab.locator("#picture-0 svg.main-svg").first.bounding_box()["width"] > 300
         assert errors == []
+        assert serious(tab) == []
         tab.screenshot(path=tmp_path / f"{name}.png", full_page=True)
         if name == "report.html":
             text = tab.locator("body").inner_text()
@@ -128,6 +130,7 @@ def test_a_comparison_shows_both_pictures_whole_and_prints_to_two_pages(new_cont
         boxes = [tab.locator(f"#picture-{number}").bounding_box() for number in (0, 1)]
         assert (boxes[0]["y"] == boxes[1]["y"]) == (width == 1280)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert serious(tab) == []
     tab.emulate_media(media="print")
     assert pages_of(tab.pdf(prefer_css_page_size=True)) <= 2
 

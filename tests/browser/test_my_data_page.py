@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlparse
 import numpy as np
 import pandas as pd
 
+from tests.heard import serious
 from tests.secret_search import found_in
 
 SESSIONS = 20
@@ -79,6 +80,7 @@ def test_a_file_is_released_once_and_its_budget_is_not_refilled(make_dashboard, 
     labels = first.page.locator(".st-key-own_chart .textpoint").all_inner_texts()
     assert len(labels) == 2
     first.shoot("my_data_released")
+    assert serious(first.page) == []
     with first.page.expect_download() as waiting:
         first.page.locator(".st-key-own_twin_csv button").click()
     twin = pd.read_csv(waiting.value.path())

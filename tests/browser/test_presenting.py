@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.heard import serious
+
 QUICK = "n=200&method=functional&curve=off&runs=off&landscape=off"
 
 
@@ -152,6 +154,7 @@ def assert_plays_from_disk(page, file):
             page.wait_for_selector(".js-plotly-plot .main-svg")
             page_ground, chart_ground = (page.evaluate(ground.format(at)) for at in ("body", ".main-svg"))
             assert chart_ground == page_ground, "the chart does not follow the scheme"
+        assert serious(page) == []
         page.keyboard.press("PageDown")
     view = page.locator("section[data-step]")
     view.get_by_role("slider", name="Privacy budget").press("Home")

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from dpgrams_core import load_dataset, score
 from dpgrams_core.figures import start
 from dpgrams_core.figures.frames import epsilon_stops
+from tests.heard import serious
 
 STOPS = epsilon_stops("functional")
 
@@ -99,6 +100,7 @@ def test_a_newcomer_goes_through_it(make_dashboard, width, scheme):
     for step in (2, 3, 4, 5):
         view.locator("button.next").click()
         expect(view).to_have_attribute("data-step", str(step))
+        assert serious(page) == []
     expect(view.locator("button.next")).to_be_disabled()
     kept = start.kept_audits()
     for part, method in (("right", "functional"), ("wrong", "broken_sum")):
