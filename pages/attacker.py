@@ -9,10 +9,9 @@ import streamlit as st
 from dpgrams_core.auditing import attacker
 from dpgrams_core.auditing.attacker import MECHANISMS, ROUNDS, Score
 from dpgrams_core.figures.attacker import round_chart, score_chart
-from dpgrams_core.figures.style import short
 from dpgrams_core.methods.registry import fresh_seed
 from dpgrams_core.model.errors import SpecError
-from dpgrams_core.privacy.meaning import percent
+from dpgrams_core.model.format import percent, short, tiny
 from pages._ui import charts, controls, layout, state
 
 QUESTION = "Be the attacker: was this person in the data?"
@@ -94,8 +93,8 @@ def ended(epsilon: float, mechanism: str) -> None:
     verdict(found)
     charts.chart(score_chart(found, "you"), "attack_score", "Your score")
     st.caption(
-        f"The largest allowed is for any mechanism with this ε and δ = {attacker.DELTA:g}. On the honest noise of this "
-        f"game the best attacker is right {percent(found.best)} of the time. You played against: "
+        f"The largest allowed is for any mechanism with this ε and δ = {tiny(attacker.DELTA)}. On the honest noise of "
+        f"this game the best attacker is right {percent(found.best)} of the time. You played against: "
         f"{MECHANISMS[mechanism]}."
     )
 

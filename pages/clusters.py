@@ -14,9 +14,10 @@ from dpgrams_core import DATASETS, METHODS, Dataset
 from dpgrams_core.figures import clusters as pictures
 from dpgrams_core.figures.curve import cluster_curve_chart
 from dpgrams_core.figures.frames import clusters_scene
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, Chart, short
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, Chart
 from dpgrams_core.methods.baselines.mean_shift import EXACT_RECORDS, LEAST_STARTS, MOST_STEPS, PAIRS
 from dpgrams_core.methods.functional.spec import FunctionalCSpec
+from dpgrams_core.model.format import fixed, short
 from dpgrams_core.model.measures import MEASURES, measure_titles
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds
@@ -102,7 +103,7 @@ def in_a_text(entry: pictures.Entry) -> str:
 def panel(run: Run, data: Dataset, entry: pictures.Entry, place: str) -> Chart:
     """One method under its name: its ARI, the status of its guarantee, and the picture; returns the picture."""
     with st.container(gap="xxsmall"):  # one under the other: a status with its condition fills the width of a panel
-        st.markdown(f"ARI **{entry.scores['ari']:.2f}**", width="content")
+        st.markdown(f"ARI **{fixed(entry.scores['ari'])}**", width="content")
         layout.badge(entry.release.guarantee)
     picture = cache.picture(run, pictures.panel_chart, data, entry)
     charts.plot(picture.figure, f"panel_{place}_chart", picture.sentence)
@@ -205,11 +206,11 @@ with first:
 scores, space = private.scores, "the columns of the data" if data.representation is None else data.representation.space
 words = f"Squared distance to the matched class means, in {space}."
 layout.numbers(
-    ("ARI, private", f"{scores['ari']:.2f}", "1: clusters are the true classes; 0: as good as chance."),
-    ("NMI, private", f"{scores['nmi']:.2f}", "Information shared with the true classes, 0 to 1."),
+    ("ARI, private", fixed(scores["ari"]), "1: clusters are the true classes; 0: as good as chance."),
+    ("NMI, private", fixed(scores["nmi"]), "Information shared with the true classes, 0 to 1."),
     ("Centroid MSE, private", short(scores["centroid_mse"]), words),
     ("Inertia, private", short(scores["inertia"]), MEASURES["clusters"]["inertia"].words),
-    ("ARI, k-means", f"{others['kmeans'].scores['ari']:.2f}", "No privacy, same records."),
+    ("ARI, k-means", fixed(others["kmeans"].scores["ari"]), "No privacy, same records."),
 )
 caption = (
     f"{DATASETS[str(run.dataset)].title}, n = {data.n:,} in {data.dimension} columns, bandwidth h = "

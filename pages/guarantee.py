@@ -11,14 +11,15 @@ import streamlit as st
 
 from dpgrams_core import DATASETS
 from dpgrams_core.figures.guarantee import accountants_chart, budget_chart, errors_chart, power_chart, records_chart
-from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.figures.style import Chart
 from dpgrams_core.methods.ascent import ascent_epsilon
 from dpgrams_core.methods.dp_grams.plan import TIGHT
 from dpgrams_core.methods.dp_grams.spec import DPGramsSpec
+from dpgrams_core.model.format import one_in, percent, short, tiny
 from dpgrams_core.model.measures import default_match_radius
 from dpgrams_core.privacy.accountants import quotes
 from dpgrams_core.privacy.calibration import gaussian_multiplier
-from dpgrams_core.privacy.meaning import Belief, belief, one_in, percent, tiny
+from dpgrams_core.privacy.meaning import Belief, belief
 from dpgrams_core.studies import comparison
 from dpgrams_core.studies.costs import accountants_seconds, cells_seconds, noise_curves_seconds
 from dpgrams_core.sweeps.plan import plan_run

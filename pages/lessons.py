@@ -10,6 +10,7 @@ import streamlit as st
 from dpgrams_core.figures import frames
 from dpgrams_core.figures import lessons as pictures
 from dpgrams_core.figures.style import Chart
+from dpgrams_core.model.format import written
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.studies import lessons
 from dpgrams_core.studies.lessons import Lesson, State, Step
@@ -116,7 +117,7 @@ def control(step: Step) -> State:
     elif step.picture == "twitch":
         st.caption(step.control.words)
     else:
-        how: dict[str, Any] = {"format_func": controls.written, "key": "value", "help": step.control.words}
+        how: dict[str, Any] = {"format_func": written, "key": "value", "help": step.control.words}
         st.select_slider(step.control.label, step.control.values, persist_state="session", **how)
     return step.at(st.session_state["value"])
 
@@ -158,7 +159,7 @@ def tried(step: Step, shown: State) -> None:
     quantity = lessons.quantity_of(step.reveal.quantity, shown.run)
     if shown != step.revealed:
         found = cache.lesson_value(step.reveal.quantity, shown, step.reveal.runs)
-        where = controls.written(st.session_state["value"])
+        where = written(st.session_state["value"])
         st.markdown(f"With {step.control.label.lower()} at {where} it is **{quantity.written(found)}**.")
     draws = f", the mean of {step.reveal.runs} draws of the noise" if step.reveal.runs > 1 and quantity.random else ""
     st.caption(f"What is computed: {quantity.words.rstrip('.')}{draws}. Simulated data with known truth.")

@@ -13,8 +13,9 @@ from dpgrams_core import DATASETS, Dataset, Release, score
 from dpgrams_core.figures.curve import tradeoff_chart
 from dpgrams_core.figures.frames import modes_scene
 from dpgrams_core.figures.modes import anchors_chart, contour_chart, released_chart, runs_chart, surface_chart, verdict
-from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.figures.style import Chart
 from dpgrams_core.figures.traces import DensityGrid
+from dpgrams_core.model.format import short
 from dpgrams_core.model.run import Run
 from dpgrams_core.model.settings import CALIBRATIONS
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds, density_seconds
@@ -104,8 +105,8 @@ def regions_kept(mark: str) -> None:
         table = shipped_coverage()
         st.markdown(summary(table).replace("\n", "\n\n"))
         st.caption(
-            f"{table['runs'].min():.0f} runs a cell with the number of modes known, 95 % intervals. "
-            "Where not all modes are found in 95 % of the runs (not trusted), and for the population where modes are "
+            f"{table['runs'].min():,} runs a cell with the number of modes known, 95% intervals. "
+            "Where not all modes are found in 95% of the runs (not trusted), and for the population where modes are "
             "lopsided (skewed), do not rely on regions. False modes: share of runs with an unknown number of modes "
             "that report one. Made by: dpgrams reproduce coverage."
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpgrams_core.figures.style import short
 from dpgrams_core.model.environment import Settings, read_settings
 from dpgrams_core.model.errors import BudgetError, SpecError
+from dpgrams_core.model.format import short
 from dpgrams_core.own_data.release import open_budget, overlap_words
 from dpgrams_core.privacy.ledger.book import Account, Ledger
 from pages._ui import layout, state

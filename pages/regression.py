@@ -14,7 +14,8 @@ from dpgrams_core.datasets.registry import datasets_of
 from dpgrams_core.figures import regression as pictures
 from dpgrams_core.figures.curve import tradeoff_chart
 from dpgrams_core.figures.frames import regression_scene
-from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.figures.style import Chart
+from dpgrams_core.model.format import short, whole_percent
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds, density_seconds
 from dpgrams_core.sweeps.run import plan_cells
@@ -66,33 +67,28 @@ def answer(data: Dataset, release: Release, pms: Release | None, lowess: Release
     """A sentence or two, which come back, and four numbers."""
     assert lowess.curve is not None
     private, plain = score(release, data), None if pms is None else score(pms, data)
-    recall, error = percent(private["branch_recall"]), short(private["mse"])
+    recall, error = whole_percent(private["branch_recall"]), short(private["mse"])
     text = (
         f'At ε = {short(release.spec.epsilon)} the <b class="private">private</b> curve finds <b>{recall}</b> of the '
         f'branches with a squared error of <b class="private">{error}</b>'
     )
     if plain is not None:
         text += (
-            f'; without privacy, PMS finds <b>{percent(plain["branch_recall"])}</b> with <b class="plain">'
+            f'; without privacy, PMS finds <b>{whole_percent(plain["branch_recall"])}</b> with <b class="plain">'
             f"{short(plain['mse'])}</b>"
         )
     said = layout.answer(
-        f"{text}. LOWESS draws the mean: <b>{percent(score(lowess, data)['spurious'])}</b> of its curve lies on no "
-        f"branch, and {percent(pictures.share_near(data, lowess.curve))} of the records are near it."
+        f"{text}. LOWESS draws the mean: <b>{whole_percent(score(lowess, data)['spurious'])}</b> of its curve lies on "
+        f"no branch, and {whole_percent(pictures.share_near(data, lowess.curve))} of the records are near it."
     )
     paper = "The paper's oracle loss: squared distance to the nearest true branch. A missed branch costs nothing."
     layout.numbers(
         ("Branches found", recall, "Share of the true branches, over all x."),
-        ("On no branch", percent(private["spurious"]), "Share of the private curve that is near no true branch."),
+        ("On no branch", whole_percent(private["spurious"]), "Share of the private curve that is near no true branch."),
         ("Oracle MSE, private", error, paper),
         ("Oracle MSE, PMS", "–" if plain is None else short(plain["mse"]), "No privacy, same data."),
     )
     return said
-
-
-def percent(share: float) -> str:
-    """A share as people say it."""
-    return f"{100 * share:.0f} %"
 
 
 def curve(run: Run) -> None:

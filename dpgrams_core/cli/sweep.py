@@ -14,7 +14,8 @@ from tqdm import tqdm
 from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.cli import add_shared, number_or_name
 from dpgrams_core.model.errors import DataError, SpecError
-from dpgrams_core.model.progress import time_left, time_words
+from dpgrams_core.model.format import time_words
+from dpgrams_core.model.progress import time_left
 from dpgrams_core.model.run import Run
 from dpgrams_core.sweeps.cell import CellResult
 from dpgrams_core.sweeps.plan import MAX_CELLS_UNASKED

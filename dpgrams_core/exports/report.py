@@ -18,11 +18,12 @@ from markupsafe import Markup
 from plotly.io import to_html
 from plotly.offline import get_plotlyjs
 
-from dpgrams_core.figures.style import INK, PRIVATE, RULE, SOFT_INK, WHITE, Chart, short
+from dpgrams_core.figures.style import INK, PRIVATE, RULE, SOFT_INK, WHITE, Chart
+from dpgrams_core.model.format import one_in, percent, short, tiny
 from dpgrams_core.model.guarantee import NEIGHBOURS, RESPONSE_ONLY, STATUSES
 from dpgrams_core.model.results import Guarantee
 from dpgrams_core.privacy.ledger.book import BLIND_SPOT, Account, Charge
-from dpgrams_core.privacy.meaning import belief, one_in, percent, tiny
+from dpgrams_core.privacy.meaning import belief
 from dpgrams_core.sweeps.fingerprint import engine_fingerprint
 
 MOST_ROWS = 8  # of a table in a report; the CSV has them all

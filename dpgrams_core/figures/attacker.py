@@ -10,8 +10,9 @@ import plotly.graph_objects as go
 
 from dpgrams_core.auditing.attacker import CROWD, PERSON, Round, Score
 from dpgrams_core.figures import style
-from dpgrams_core.figures.style import Chart, plain_layout, short
+from dpgrams_core.figures.style import Chart, plain_layout
 from dpgrams_core.figures.traces import grid_axes, points
+from dpgrams_core.model.format import short, whole_percent
 
 NODES = 60
 
@@ -68,11 +69,11 @@ def score_chart(found: Score, who: str) -> Chart:
     for name, value, colour, dash in dashes:
         line = {"color": colour, "width": 3, "dash": dash}
         side = "top right" if 0.5 < value < 0.75 else "top left"  # neither over the other, nor beyond the edge
-        figure.add_vline(value, line=line, annotation_text=f"{name}: {100 * value:.0f}%", annotation_position=side)
+        figure.add_vline(value, line=line, annotation_text=f"{name}: {whole_percent(value)}", annotation_position=side)
     x = {"range": [0, 1.02], "tickformat": ".0%", "title": "right guesses"}
     sentence = (
-        f"{found.hits} of {found.rounds} right: {100 * share:.0f}%. The chance to be right lies between "
-        f"{100 * found.low:.0f}% and {100 * found.high:.0f}% (95%, from {found.rounds} rounds alone)."
+        f"{found.hits} of {found.rounds} right: {whole_percent(share)}. The chance to be right lies between "
+        f"{whole_percent(found.low)} and {whole_percent(found.high)} (95%, from {found.rounds} rounds alone)."
     )
     table = pd.DataFrame(
         {"who": [who], "rounds": [found.rounds], "right": [found.hits], "from": [found.low], "to": [found.high]}

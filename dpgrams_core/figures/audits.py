@@ -11,8 +11,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dpgrams_core.figures.curve import whiskers
-from dpgrams_core.figures.style import CAUGHT, PRIVATE, QUIET, WHITE, Chart, plain_layout, short
+from dpgrams_core.figures.style import CAUGHT, PRIVATE, QUIET, WHITE, Chart, plain_layout
 from dpgrams_core.figures.traces import line, points
+from dpgrams_core.model.format import short
 from dpgrams_core.model.results import AuditResult
 
 LEAST = 0.02  # the bottom of the picture, where "no information at all" (0) is drawn
@@ -84,7 +85,7 @@ def audits_chart(results: Sequence[AuditResult], titles: Sequence[str]) -> Chart
             "range": [math.log10(value) for value in span],
             "zeroline": False,
             "tickvals": [*nothing, *TICKS],
-            "ticktext": ["0" for _ in nothing] + [f"{value:g}" for value in TICKS],
+            "ticktext": ["0" for _ in nothing] + [short(value) for value in TICKS],
         }
         for title, span, nothing in (
             ("claimed ε (stronger privacy on the left)", (left, right), ()),

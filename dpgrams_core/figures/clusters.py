@@ -19,6 +19,7 @@ from scipy.spatial.distance import cdist
 from dpgrams_core.figures import style
 from dpgrams_core.figures.style import Chart, channels, plain_layout
 from dpgrams_core.figures.traces import points
+from dpgrams_core.model.format import fixed, whole_percent
 from dpgrams_core.model.guarantee import bare_status
 from dpgrams_core.model.measures import nearest_centres, scores_of
 from dpgrams_core.model.results import Dataset, Release, refuse_private
@@ -220,7 +221,7 @@ def who_wins(table: pd.DataFrame) -> str:
         proven = [row for _, row in private.iterrows() if _is_proven(row)]
         only = [f"; only {row['method']} has a guarantee that is {row['guarantee']}" for row in proven]
         return f"In this run the private ones are level{only[0] if len(only) == 1 else ''}."
-    text = f"In this run {best['method']} wins among the private ones, by {max(gap, 0.01):.2f} in ARI"
+    text = f"In this run {best['method']} wins among the private ones, by {fixed(max(gap, 0.01))} in ARI"
     if _is_proven(best):
         return f"{text}, and its guarantee is {best['guarantee']}."
     other = f", while that of {second['method']} is {second['guarantee']}" if _is_proven(second) else ""
@@ -287,7 +288,9 @@ def centre_pictures(data: Dataset, entry: Entry) -> Gallery:
         if number < MOST_PICTURES:
             above = inked(released[number] / top, style.PRIVATE_INK)
             below = inked(truth[partner] / top, style.TRUTH_INK) if partner >= 0 else np.full_like(above, 255)
-            words = f"matched to {partner_name}, " + (f"{share:.0f} % are {most}s" if size else "no record near")
+            words = f"matched to {partner_name}, " + (
+                f"{whole_percent(share / 100)} are {most}s" if size else "no record near"
+            )
             image = np.concatenate([above, np.full((GAP, *above.shape[1:]), 255, np.uint8), below])
             alt = f"Released centre {number + 1} as a picture, above the true mean of its class: {words}."
             pictures.append(CentrePicture(image, words, alt))
@@ -357,7 +360,7 @@ def confusion_chart(data: Dataset, entry: Entry) -> Chart:
             xgap=2,
             ygap=2,
             showscale=False,
-            hovertemplate="true class %{y}, cluster %{x}: %{text:,} records, %{z:.0f} % of the class<extra></extra>",
+            hovertemplate="true class %{y}, cluster %{x}: %{text:,} records, %{z:.0f}% of the class<extra></extra>",
         )
     )
     x_axis = {
@@ -371,7 +374,7 @@ def confusion_chart(data: Dataset, entry: Entry) -> Chart:
     main = int(counts.max(axis=0).sum())
     empty = int((counts.sum(axis=0) == 0).sum())
     sentence = (
-        f"{100 * main / data.n:.0f} % of the records are in a cluster whose commonest class is their own"
+        f"{whole_percent(main / data.n)} of the records are in a cluster whose commonest class is their own"
         + (f"; {counted(empty, 'cluster')} without any record" if empty else "")
         + ". Read off the records and their true classes: evaluation, not private, never part of a release."
     )

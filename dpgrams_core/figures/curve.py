@@ -15,9 +15,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dpgrams_core.datasets.registry import dataset_info, same_records
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, score_scale, short, tint
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, score_scale, tint
 from dpgrams_core.figures.traces import band, points
 from dpgrams_core.methods.registry import METHODS
+from dpgrams_core.model.format import give_or_take, short, whole_percent
 from dpgrams_core.model.measures import Measure, measure_of, scores_of
 from dpgrams_core.model.run import AnyDataset, Run
 from dpgrams_core.numerics.kernels import KERNELS
@@ -100,7 +101,7 @@ def whiskers(array: Sequence[float], **more: Any) -> dict[str, Any]:
     return {"type": "data", "array": array, "thickness": 1.5, "width": 4, **more}
 
 
-def log_axis(title: str, ticks: Sequence[float], room: float, words: Callable[[Any], str] = "{:g}".format) -> dict:
+def log_axis(title: str, ticks: Sequence[float], room: float, words: Callable[[Any], str] = short) -> dict:
     """A log axis over some values with room about them, all of which are named."""
     ends = [math.log10(ticks[0] / room), math.log10(ticks[-1] * room)]
     named = {"tickvals": ticks, "ticktext": [words(tick) for tick in ticks]}
@@ -201,7 +202,7 @@ def control_title(name: str) -> str:
 
 def value_words(value: Any) -> str:
     """A value of a control as people write it."""
-    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
+    return short(value) if isinstance(value, (int, float)) else str(value)
 
 
 def in_a_text(title: str) -> str:
@@ -236,7 +237,7 @@ def _your_epsilon(figure: go.Figure, epsilon: float, ends: Sequence[float], midd
     """Where the page's own epsilon stands, if it is in the picture."""
     if ends[0] <= epsilon <= ends[1]:
         line = {"color": PRIVATE, "width": 1, "dash": "dot"}
-        upright(figure, epsilon, f"your ε = {epsilon:g}", line=line, top=top, right=epsilon > middle)
+        upright(figure, epsilon, f"your ε = {short(epsilon)}", line=line, top=top, right=epsilon > middle)
     return figure
 
 
@@ -294,7 +295,9 @@ def _tradeoff_sentence(table: pd.DataFrame, names: Sequence[str], done: int, tot
         mine = private[private["method"] == name]
         if len(mine):
             whose = "the error" if len(names) == 1 else f"the error of {name}"
-            first, last = (f"{short(row['mse'])} at ε = {row['epsilon']:g}" for _, row in mine.iloc[[0, -1]].iterrows())
+            first, last = (
+                f"{short(row['mse'])} at ε = {short(row['epsilon'])}" for _, row in mine.iloc[[0, -1]].iterrows()
+            )
             parts.append(f"{whose} goes from {first} to {last}")
     if len(plain):
         parts.append(f"without privacy it is {short(float(plain['mse'].iloc[0]))}")
@@ -302,8 +305,8 @@ def _tradeoff_sentence(table: pd.DataFrame, names: Sequence[str], done: int, tot
     if (private["mse"] == math.inf).any():
         text += " (∞: at least one run released no mode, because nothing stood above its noise)"
     if "branch_recall" in private and len(names) == 1:
-        found = [100 * float(value) for value in private["branch_recall"].iloc[[0, -1]]]
-        text += f", and the share of branches found goes from {found[0]:.0f} % to {found[1]:.0f} %"
+        found = [whole_percent(float(value)) for value in private["branch_recall"].iloc[[0, -1]]]
+        text += f", and the share of branches found goes from {found[0]} to {found[1]}"
     return f"{text}. Means of {runs} runs on fresh data, with standard errors.{so_far(done, total)}"
 
 
@@ -357,9 +360,9 @@ def _cluster_sentence(
     parts = []
     for _, row in here.iterrows():
         error = row[f"{measure}_se"]
-        parts.append(f"{row['method']} {short(row[measure])}" + (f" ± {error:.2g}" if error == error else ""))
+        parts.append(f"{row['method']} {short(row[measure])}" + (f" {give_or_take(error)}" if error == error else ""))
     parts += [f"{row['method']} {short(row[measure])} without privacy" for _, row in plain.iterrows()]
-    text = f"Mean {scored.title} at ε = {at:g}: {', '.join(parts)}."
+    text = f"Mean {scored.title} at ε = {short(at)}: {', '.join(parts)}."
     if len(here) > 1:
         first, second = here.iloc[0], here.iloc[1]
         spread = math.hypot(first[f"{measure}_se"], second[f"{measure}_se"])  # nan with one run: then no verdict

@@ -26,11 +26,12 @@ from dpgrams_core.figures.clusters import (
 )
 from dpgrams_core.figures.modes import true_modes, verdict
 from dpgrams_core.figures.regression import true_branches
-from dpgrams_core.figures.style import CHANCE, RECORD_TINTS, chance_words, short
+from dpgrams_core.figures.style import CHANCE, RECORD_TINTS
 from dpgrams_core.figures.traces import DensityGrid, grid_axes
 from dpgrams_core.methods.functional.regression import UNIT_SQUARE
 from dpgrams_core.methods.registry import METHODS, run
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.format import chance_words, fixed, short, sigmas, whole_percent
 from dpgrams_core.model.measures import default_match_radius, match_modes, nearest_centres, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
 from dpgrams_core.model.run import Run
@@ -132,9 +133,9 @@ def _modes_frame(data: Dataset, release: Release, title: str) -> Frame:
     heads += [*([CHANCE] if chances is not None else []), f"true mode within {short(radius)}"]
     table = [["private mode", "x", "y", *heads]]
     for i, (x, y) in enumerate(release.modes[:MOST_ROWS]):
-        height = [f"{sigma[i]:.1f} σ"] if sigma is not None else []
+        height = [sigmas(sigma[i])] if sigma is not None else []
         height += [chance_words(chances[i])] if chances is not None else []
-        table.append([str(i + 1), f"{x:.3f}", f"{y:.3f}", *height, str(found[i] + 1) if i in found else "none"])
+        table.append([str(i + 1), fixed(x, 3), fixed(y, 3), *height, str(found[i] + 1) if i in found else "none"])
     layers = {
         "sigma": sigma,
         "anchors": some(release.anchors, MOST_PATHS),
@@ -202,9 +203,11 @@ def sixteen_bits(heights: Array) -> dict[str, Any]:
 
 def _regression_frame(data: Dataset, release: Release, title: str) -> Frame:
     curve, sigma = release.rows, release.significance
-    heights = [""] * len(curve) if sigma is None else [f"{value:.1f} σ" for value in sigma]
+    heights = [""] * len(curve) if sigma is None else [sigmas(value) for value in sigma]
     table = [["row of the curve", "x (public)", "y", "above the noise"]]
-    table += [[str(i + 1), f"{curve[i, 0]:.3f}", f"{curve[i, 1]:.3f}", heights[i]] for i in _few(len(curve), MOST_ROWS)]
+    table += [
+        [str(i + 1), fixed(curve[i, 0], 3), fixed(curve[i, 1], 3), heights[i]] for i in _few(len(curve), MOST_ROWS)
+    ]
     layers: dict[str, Any] = {
         "sigma": sigma,
         "anchors": some(release.anchors, MOST_PATHS),
@@ -223,9 +226,9 @@ def branches_verdict(data: Dataset, release: Release, title: str) -> str:
         return f"{name} reports <b>no branch</b>: nothing stands above its noise; <b>{status}</b>."
     scores = score(release, data)
     return (
-        f"{name} finds <b>{100 * scores['branch_recall']:.0f} %</b> of the branches, <b>{100 * scores['spurious']:.0f} "
-        f'%</b> of its curve lies on none, squared error <b class="private">{short(scores["mse"])}</b>, '
-        f"<b>{status}</b>."
+        f"{name} finds <b>{whole_percent(scores['branch_recall'])}</b> of the branches, "
+        f"<b>{whole_percent(scores['spurious'])}</b> of its curve lies on none, "
+        f'squared error <b class="private">{short(scores["mse"])}</b>, <b>{status}</b>.'
     )
 
 
@@ -237,7 +240,7 @@ def _clusters_frame(data: Dataset, release: Release, title: str) -> Frame:
     table = [["centre", *plane.names, "true class"]]
     for i, place in enumerate(shown[:MOST_ROWS]):
         name = names[matched[i]] if matched[i] >= 0 else "none"
-        table.append([str(i + 1), *(f"{value:.3f}" for value in place), name])
+        table.append([str(i + 1), *(fixed(value, 3) for value in place), name])
     near = nearest_centres(data.points[drawn_rows(data.n)], centres)
     flat = data.dimension == 2
     layers: dict[str, Any] = {"tints": record_tints(near, matched), "surface": density(release, box) if flat else None}
@@ -246,8 +249,8 @@ def _clusters_frame(data: Dataset, release: Release, title: str) -> Frame:
         layers |= {"tracks": some(release.trajectories, MOST_STEPS, MOST_PATHS)}
     none = "" if len(centres) else " (no centre: nothing stands above its noise)"
     sentence = (
-        f'<b class="private">{title}</b> has ARI <b class="private">{scores["ari"]:.2f}</b>{none}, NMI '
-        f"{scores['nmi']:.2f}, centroid MSE {short(scores['centroid_mse'])}, inertia {short(scores['inertia'])}, "
+        f'<b class="private">{title}</b> has ARI <b class="private">{fixed(scores["ari"])}</b>{none}, NMI '
+        f"{fixed(scores['nmi'])}, centroid MSE {short(scores['centroid_mse'])}, inertia {short(scores['inertia'])}, "
         f"<b>{release.guarantee.words}</b>."
     )
     return _drawn(sentence + outside(box, shown), shown, layers, table)

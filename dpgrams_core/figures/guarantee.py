@@ -12,20 +12,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dpgrams_core.figures.curve import curve, log_axis, so_far, whiskers
-from dpgrams_core.figures.style import (
-    GREY,
-    LIGHT_PRIVATE,
-    NON_PRIVATE,
-    PRIVATE,
-    QUIET,
-    Chart,
-    plain_layout,
-    short,
-    tint,
-)
+from dpgrams_core.figures.style import GREY, LIGHT_PRIVATE, NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, tint
 from dpgrams_core.figures.traces import line, points
+from dpgrams_core.model.format import percent, short, tiny
 from dpgrams_core.privacy.accountants import ACCOUNTANTS, Quote
-from dpgrams_core.privacy.meaning import gaussian_power, largest_power, meeting_point, percent, tiny
+from dpgrams_core.privacy.meaning import gaussian_power, largest_power, meeting_point
 from dpgrams_core.studies.comparison import USEFUL_RATIO, NoiseCurve, Row, round_epsilon_alone
 from dpgrams_core.sweeps.run import CellResult
 
@@ -257,7 +248,7 @@ def _rounded(curve: NoiseCurve, limit: float) -> str:
         return f"beyond n = {curve.sizes[-1]:,}"
     if size <= curve.sizes[0]:
         return f"below n = {curve.sizes[0]:,}"
-    return f"{int(float(f'{size:.2g}')):,}"
+    return short(float(tiny(size)))
 
 
 # What several accountants charge for the same rounds, over the epsilon that the noise was set for.
@@ -318,13 +309,13 @@ def _sentence(
         middle = min(done, key=lambda target: abs(math.log(target)))
         prices = {ACCOUNTANTS[name].title: quote.epsilon for name, quote in quoted[middle].items()}
         charges = [f"{title} {short(price)}" for title, price in prices.items() if price is not None]
-        text += f"Noise set for ε = {middle:g} is charged: " + ", ".join(charges) + ". "
+        text += f"Noise set for ε = {short(middle)} is charged: " + ", ".join(charges) + ". "
         reasons: dict[str, list[str]] = {}
         for target in done:
             for name, quote in quoted[target].items():
                 if not math.isfinite(_or_gap(quote.epsilon)):
                     reason = f"{ACCOUNTANTS[name].title} cannot price: {quote.reason}"
-                    reasons.setdefault(reason, []).append(f"{target:g}")
+                    reasons.setdefault(reason, []).append(short(target))
         for reason, where in reasons.items():
             text += reason + ("" if len(where) == len(done) else f" (at ε = {', '.join(where)})") + ". "
         text += "All are upper bounds on the same loss; the lowest line is the truest."

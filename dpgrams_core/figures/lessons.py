@@ -13,16 +13,16 @@ import plotly.graph_objects as go
 from dpgrams_core.figures import style
 from dpgrams_core.figures.modes import anchors_chart, runs_chart, true_modes
 from dpgrams_core.figures.regression import branches_chart
-from dpgrams_core.figures.style import NON_PRIVATE, NON_PRIVATE_MARK, PRIVATE, TRUTH_MARK, Chart, plain_layout, short
+from dpgrams_core.figures.style import NON_PRIVATE, NON_PRIVATE_MARK, PRIVATE, TRUTH_MARK, Chart, plain_layout
 from dpgrams_core.figures.traces import contours, density_grid, grid_axes, line, points
 from dpgrams_core.methods.registry import METHODS
 from dpgrams_core.methods.registry import run as engine_run
+from dpgrams_core.model.format import percent, short, whole_percent
 from dpgrams_core.model.results import Dataset
 from dpgrams_core.model.run import Run
 from dpgrams_core.model.settings import CALIBRATIONS
 from dpgrams_core.numerics.density import density_and_gradient
 from dpgrams_core.numerics.kernels import get_kernel
-from dpgrams_core.privacy.meaning import percent
 from dpgrams_core.studies import lessons
 from dpgrams_core.studies.lessons import State
 
@@ -121,8 +121,8 @@ def twitch_picture(state: State) -> Chart:
         ]
     )
     sentence = (
-        f"Blue: where the exact picture twitches when one person goes from ({home[0]:g}, {home[1]:g}) to "
-        f"({place[0]:g}, {place[1]:g}). Over the whole picture that is {lessons.whole_percent(share)} of "
+        f"Blue: where the exact picture twitches when one person goes from ({short(home[0])}, {short(home[1])}) to "
+        f"({short(place[0])}, {short(place[1])}). Over the whole picture that is {whole_percent(share)} of "
         "the largest twitch that anybody can cause."
     )
     table = pd.DataFrame({"x": place[:1], "y": place[1:], "twitch, share of the largest": [share]})

@@ -10,18 +10,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import style, traces
-from dpgrams_core.figures.style import (
-    CHANCE,
-    NON_PRIVATE_MARK,
-    PRIVATE,
-    PRIVATE_MARK,
-    TRUTH_MARK,
-    Chart,
-    chance_words,
-    plain_layout,
-    short,
-)
+from dpgrams_core.figures.style import CHANCE, NON_PRIVATE_MARK, PRIVATE, PRIVATE_MARK, TRUTH_MARK, Chart, plain_layout
 from dpgrams_core.figures.traces import DensityGrid, contours, named, points, trails, walkers
+from dpgrams_core.model.format import chance_words, short, sigmas
 from dpgrams_core.model.measures import default_match_radius, match_modes, recovery_rates, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
 from dpgrams_core.numerics.bumps import WEAK
@@ -144,7 +135,7 @@ def verdict(data: Dataset, release: Release, title: str) -> str:
     return f'{text}, error <b class="private">{short(scores["mse_per_true_mode"])}</b>, <b>{status}</b>.'
 
 
-REGION_WORDS = "95 % region of the true mode"
+REGION_WORDS = "95% region of the true mode"
 
 
 def sure_regions(release: Release) -> tuple[Array, Array]:
@@ -164,8 +155,8 @@ def region_sentence(release: Release) -> str:
     weak = ""
     if not sure.all():
         weak = (
-            f" {int((~sure).sum())} of {len(sure)} modes stand less than {WEAK:g} σ above the noise: a region there is "
-            "not to be trusted, and none is drawn."
+            f" {int((~sure).sum())} of {len(sure)} modes stand less than {short(WEAK)} σ above the noise: a region "
+            "there is not to be trusted, and none is drawn."
         )
     if not sure.any():
         return weak
@@ -194,7 +185,7 @@ def _region_columns(release: Release) -> dict[str, Array]:
     sure, both = sure_regions(release)
     if release.mode_covariances is None:
         return {}
-    return {f"± {name} (95 %)": np.where(sure, 1.96 * np.sqrt(both[:, j, j]), np.nan) for j, name in enumerate("xy")}
+    return {f"± {name} (95%)": np.where(sure, 1.96 * np.sqrt(both[:, j, j]), np.nan) for j, name in enumerate("xy")}
 
 
 def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
@@ -208,7 +199,7 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     heat = traces.released_surface(x, y, heights, "(%{x:.2f}, %{y:.2f})", zmax=top)
     significance = release.significance if release.significance is not None else np.empty(0)
     title, hover = "private modes, in units of the noise (σ)", "(%{x:.3f}, %{y:.3f}) stands %{text} above the noise"
-    labels = named([f"{value:.1f} σ" for value in significance], style.LABEL)
+    labels = named([sigmas(value) for value in significance], style.LABEL)
     sure, both = sure_regions(release)
     regions = [traces.rings(release.modes[sure], both[sure], REGION_WORDS, PRIVATE)] if sure.any() else []
     marks = points(release.modes.T, title, PRIVATE_MARK, hover, showlegend=True, **labels)
@@ -217,7 +208,7 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     if len(significance):
         sentence = (
             f"The released surface itself, in units of its known noise: private, and all that follows is free. "
-            f"The weakest of the {len(significance)} modes stands {significance.min():.1f} σ above the noise "
+            f"The weakest of the {len(significance)} modes stands {sigmas(significance.min())} above the noise "
             "(a mode is weighed with the whole bump around it, so its σ can exceed the colour under it)."
             + chance_sentence(release)
             + region_sentence(release)

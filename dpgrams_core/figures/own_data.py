@@ -18,18 +18,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import style
-from dpgrams_core.figures.style import (
-    CHANCE,
-    PRIVATE,
-    PRIVATE_MARK,
-    WHITE,
-    Chart,
-    chance_words,
-    plain_layout,
-    short,
-    tint,
-)
+from dpgrams_core.figures.style import CHANCE, PRIVATE, PRIVATE_MARK, WHITE, Chart, plain_layout, tint
 from dpgrams_core.figures.traces import Places, band, branch_lines, grid_axes, points, released_surface, trails
+from dpgrams_core.model.format import chance_words, fixed, short, sigmas, whole_percent
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.scaling import SurfaceInUnits
 from dpgrams_core.own_data.postprocess import Branches, Reading, own_branches
@@ -137,7 +128,7 @@ def _marks(at: Places, reading: Reading, regions: bool, **how: Any) -> go.Scatte
     """Modes or centres, labelled by their height where it is known and by their number otherwise."""
     labels = [str(number) for number in range(1, len(reading.places) + 1)]
     if reading.significance is not None:
-        labels = [f"{value:.1f} σ" for value in reading.significance]
+        labels = [sigmas(value) for value in reading.significance]
     x, y = at
     common = {"mode": "markers+text", "marker": PRIVATE_MARK, "text": labels, "textposition": "top center"}
     return go.Scatter(x=x, y=y, name="centres" if regions else "modes", **common, **how)
@@ -176,14 +167,14 @@ def sentence_of(reading: Reading, regions: bool, of: str) -> str:
     """What a picture shows, in words and numbers."""
     count = len(reading.places)
     if regions:
-        listed = "" if reading.shares is None else ", ".join(f"{100 * share:.0f} %" for share in reading.shares)
+        listed = "" if reading.shares is None else ", ".join(whole_percent(share) for share in reading.shares)
         shares = f", with about {listed} of the rows" if listed else ""
         border = " Dashed: the borders between them." if of != "density" and count > 1 else ""
         return f"{_counted(count, 'cluster centre')} read off the released {of}{shares}.{border}"
     if count == 0:
         return f"The released {of}: nothing stands above its noise at this ε and this number of rows."
     least = reading.significance
-    weakest = "" if least is None else f"; the weakest stands {least.min():.1f} σ above it"
+    weakest = "" if least is None else f"; the weakest stands {sigmas(least.min())} above it"
     if reading.chances is not None:
         weakest += f" ({CHANCE}, with all places looked at: {chance_words(float(reading.chances.max()))})"
     return (
@@ -211,10 +202,10 @@ def branches_map(units: Units, release: Release, least: float = 0.0, smoothed: B
     table = _numbered(units, "branch", branches[kept] + 1, curve[kept], {HIGH: sigma[kept]})
     count = f"{len(shown)} branch{'' if len(shown) == 1 else 'es'} of the response over the predictor"
     times = found.width / surface.bandwidth
-    further = f", smoothed further to {times:.3g} times its bandwidth" if times > 1 else ""
+    further = f", smoothed further to {short(times)} times its bandwidth" if times > 1 else ""
     sentence = f"{count} on the released surface{further}, coloured in units of its known noise (σ). "
     if shown:
-        sentence += f"At their highest they stand {', '.join(f'{tops[number]:.1f}' for number in shown)} σ above it."
+        sentence += f"At their highest they stand {', '.join(fixed(tops[number], 1) for number in shown)} σ above it."
     return Chart(figure, sentence, table)
 
 
@@ -307,9 +298,10 @@ def twin_curve(epsilons: list[float], found: list[list[float]], extra: list[list
     table = pd.DataFrame(
         {"ε": x, "found again, %": means, "not there, mean": [float(np.mean(values)) for values in extra]}
     )
+    most, least = (whole_percent(means[end] / 100) for end in (-1, 0))
     sentence = (
-        f"Simulated releases of the twin: at ε = {short(x[-1])} {means[-1]:.0f} % of what it was drawn from is found "
-        f"again, at ε = {short(x[0])} {means[0]:.0f} %. The dashed line is the ε that was paid. Free: the twin comes "
+        f"Simulated releases of the twin: at ε = {short(x[-1])} {most} of what it was drawn from is found "
+        f"again, at ε = {short(x[0])} {least}. The dashed line is the ε that was paid. Free: the twin comes "
         "from the release, not from the records."
     )
     return Chart(figure, sentence, table)

@@ -14,9 +14,10 @@ import plotly.graph_objects as go
 
 from dpgrams_core.datasets.registry import DATASETS
 from dpgrams_core.figures.curve import method_title, whiskers
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, SHADE, Chart, plain_layout, score_scale, short
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, SHADE, Chart, plain_layout, score_scale
 from dpgrams_core.figures.traces import points
 from dpgrams_core.methods.registry import METHODS
+from dpgrams_core.model.format import short
 from dpgrams_core.model.guarantee import bare_status
 from dpgrams_core.studies.paper.experiments import Column, Experiment
 from dpgrams_core.studies.paper.reproduce import comparison
@@ -64,7 +65,7 @@ def ratio_chart(experiment: Experiment, table: pd.DataFrame, measure: str) -> Ch
             "type": "log",
             "range": [low - room, high + room],
             "tickvals": [ends[0], *inner, ends[1]],
-            "ticktext": [f"≤ {ends[0]:.1g}", *(f"{tick:g}" for tick in inner), f"≥ {ends[1]:,g}"],
+            "ticktext": [f"≤ {short(ends[0])}", *(short(tick) for tick in inner), f"≥ {short(ends[1])}"],
             "title": f"{scored.title}, ours over printed (log; {scored.better} is better)",
         }
         figure.add_vline(x=1, line={"color": QUIET, "width": 3})
@@ -97,8 +98,8 @@ def _place_names(places: list[tuple[str, int, float]]) -> list[str]:
     if len({dataset for dataset, _, _ in places}) > 1:
         return [DATASETS[dataset].title for dataset, _, _ in places]
     if len({n for _, n, _ in places}) == 1:
-        return [f"ε = {epsilon:g}" for _, _, epsilon in places]
-    return [f"n = {n:,}, ε = {epsilon:g}" for _, n, epsilon in places]
+        return [f"ε = {short(epsilon)}" for _, _, epsilon in places]
+    return [f"n = {n:,}, ε = {short(epsilon)}" for _, n, epsilon in places]
 
 
 def _ends(ratios: list[float]) -> Ends:
@@ -158,7 +159,7 @@ def _sentence(experiment: Experiment, here: pd.DataFrame, measure: str, ends: En
         + (f", {item.clear} of them by more than two standard errors" if item.ahead and item.judged else "")
         for item in standings(experiment, here, measure)
     ]
-    margin = f" minus {experiment.margin:g}" if experiment.margin and measure == experiment.measures[0] else ""
+    margin = f" minus {short(experiment.margin)}" if experiment.margin and measure == experiment.measures[0] else ""
     text = f"In {words}, ours is at or {side} the printed {experiment.title} value{margin}: {'; '.join(parts)}."
     if not parts:
         text = f"No column of ours stands beside a printed {words} here."

@@ -14,8 +14,9 @@ import plotly.graph_objects as go
 
 from dpgrams_core.datasets.regression import BranchMixture
 from dpgrams_core.figures import style
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, WHITE, Chart, plain_layout, short
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, WHITE, Chart, plain_layout
 from dpgrams_core.figures.traces import branch_lines, line, points, released_surface, trails, walkers
+from dpgrams_core.model.format import fixed, short, whole_percent
 from dpgrams_core.model.measures import default_branch_radius, score_branches
 from dpgrams_core.model.results import ConditionalTruth, Dataset, Release, refuse_private
 from dpgrams_core.numerics.surface import ReleasedSurface
@@ -99,7 +100,7 @@ def branches_chart(data: Dataset, fits: Sequence[tuple[str, Release]], *, record
         scores = score_branches(law, _curve(release), data.box)
         shares = {title: 100 * scores[measure] for measure, title in SHARES.items()}
         rows.append({"curve": name, "guarantee": release.guarantee.words, "oracle MSE": scores["mse"], **shares})
-        found = f"{name} {100 * scores['branch_recall']:.0f} %"
+        found = f"{name} {whole_percent(scores['branch_recall'])}"
         parts.append(found + _outside(_curve(release), data.box, "points"))
     sentence = "No curve is chosen: only what is known before any method runs."
     if parts:
@@ -131,7 +132,7 @@ def ridges_chart(data: Dataset, release: Release, nodes: int = 81) -> Chart:
 
     def look(sigma: Array) -> dict[str, Any]:
         """White lines, with a word at the highest point of each."""
-        greatest.append(f"{sigma.max():.1f}")
+        greatest.append(fixed(sigma.max(), 1))
         text = ["" if place != sigma.argmax() else f"{greatest[-1]} σ" for place in range(len(sigma))]
         return style.ON_A_SURFACE | {
             "mode": "lines+markers+text",
@@ -225,7 +226,7 @@ class Slices:
 
 def place_names(box: Array) -> list[str]:
     """The places x at which slices are made, as text: the names of the frames."""
-    return [f"{x:.2f}" for x in np.linspace(box[0, 0], box[0, 1], PLACES)]
+    return [fixed(x) for x in np.linspace(box[0, 0], box[0, 1], PLACES)]
 
 
 def conditional_slices(data: Dataset, release: Release) -> Slices:
@@ -401,8 +402,8 @@ def _places(modes: Array) -> str:
     if len(modes) == 0:
         return "no mode there"
     if len(modes) > 4:
-        return f"{len(modes)} modes between y = {modes.min():.2f} and {modes.max():.2f}"
-    return ("a mode" if len(modes) == 1 else f"{len(modes)} modes") + " at y = " + ", ".join(f"{y:.2f}" for y in modes)
+        return f"{len(modes)} modes between y = {fixed(modes.min())} and {fixed(modes.max())}"
+    return ("a mode" if len(modes) == 1 else f"{len(modes)} modes") + " at y = " + ", ".join(fixed(y) for y in modes)
 
 
 # The anchors of DP-PMS and their ascent in the response, step by step.

@@ -12,11 +12,12 @@ from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import curve as curves
 from dpgrams_core.figures.curve import DASHES, MARKS, control_title, counted_runs, is_private, so_far, value_words
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, score_scale, short
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, score_scale
 from dpgrams_core.methods.dp_grams import plan as dp_grams_plan
 from dpgrams_core.methods.dp_grams import spec as dp_grams_spec
 from dpgrams_core.methods.dp_pms import plan as dp_pms_plan
 from dpgrams_core.model.errors import SpecError
+from dpgrams_core.model.format import short
 from dpgrams_core.model.measures import Measure
 from dpgrams_core.model.run import Run
 from dpgrams_core.numerics.kernels import KERNELS
@@ -87,7 +88,7 @@ def sensitivity_chart(results: Sequence[CellResult], cells: Sequence[Run], measu
                 colour=PRIVATE if math.isfinite(drawn[2]) else NON_PRIVATE,
                 dash=DASHES[number % 5],
                 symbol=MARKS[number % 5],
-                edges_name="middle 80 % of runs",
+                edges_name="middle 80% of runs",
                 edges=(low, high) if len(rows) <= MOST_BANDS else None,
                 hover=label(drawn) + ", %{x}: %{y:.3g}",
             )
@@ -131,7 +132,7 @@ def _labels(lines: Sequence[Line]) -> Callable[[Line], str]:
         name, n, epsilon = line
         parts = [name, f"n = {n:,}" if several_n else ""]
         if several_epsilon and math.isfinite(epsilon):
-            parts.append(f"ε = {epsilon:g}")
+            parts.append(f"ε = {short(epsilon)}")
         return ", ".join(filter(None, parts)) + ("" if math.isfinite(epsilon) else " (not private)")
 
     return label
@@ -214,7 +215,7 @@ def kernel_chart(results: Sequence[CellResult], cells: Sequence[Run], measure: s
     figure = make_subplots(
         rows=rows,
         cols=columns,
-        subplot_titles=[f"ε = {epsilon:g}" for epsilon in epsilons],
+        subplot_titles=[f"ε = {short(epsilon)}" for epsilon in epsilons],
         shared_xaxes=True,
         shared_yaxes="all",
         horizontal_spacing=0.06,

@@ -17,15 +17,15 @@ import numpy as np
 from dpgrams_core.auditing.game import audit
 from dpgrams_core.figures.frames import epsilon_stops, pack
 from dpgrams_core.figures.modes import true_modes
-from dpgrams_core.figures.style import short
 from dpgrams_core.figures.traces import grid_axes
 from dpgrams_core.methods.registry import run
+from dpgrams_core.model.format import fixed, one_in, percent, short
 from dpgrams_core.model.measures import default_match_radius, match_modes, score
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.results import AuditResult, Dataset, Release, refuse_private
 from dpgrams_core.model.run import Run
 from dpgrams_core.numerics.surface import ReleasedSurface
-from dpgrams_core.privacy.meaning import Belief, belief, one_in, percent
+from dpgrams_core.privacy.meaning import Belief, belief
 
 Array = np.ndarray
 PEOPLE = 300
@@ -141,7 +141,7 @@ def _table(data: Dataset, release: Release) -> list[list[str]]:
     matching = match_modes(truth, release.modes)
     near = matching.distance <= default_match_radius(truth)
     of = {int(i): k + 1 for k, i in enumerate(matching.estimate_of) if i >= 0 and near[k]}
-    rows = [[str(i + 1), f"{x:.2f}", f"{y:.2f}", str(of.get(i, "none"))] for i, (x, y) in enumerate(release.modes)]
+    rows = [[str(i + 1), fixed(x), fixed(y), str(of.get(i, "none"))] for i, (x, y) in enumerate(release.modes)]
     return [["private peak", "across", "up", "true peak"], *rows]
 
 

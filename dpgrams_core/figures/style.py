@@ -141,25 +141,3 @@ def score_scale(measure: Measure) -> dict[str, Any]:
 
 
 CHANCE = "chance that it is noise"
-
-
-def chance_words(chance: float) -> str:
-    """A chance for people; a union bound says nothing exact of the very small ones.
-
-    >>> chance_words(0.034), chance_words(1e-9)
-    ('3.4 %', 'less than 1 in 10,000')
-    """
-    return f"{100 * chance:.2g} %" if chance >= 1e-4 else "less than 1 in 10,000"
-
-
-def short(value: float) -> str:
-    """A number with three digits, as people write it."""
-    if value != value:
-        return "–"
-    if value == float("inf"):
-        return "∞"
-    if value == 0:
-        return "0"
-    if abs(value) >= 1000:
-        return f"{float(f'{value:.3g}'):,.0f}" if abs(value) < 1e7 else f"{value:.1e}"
-    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.2g}"

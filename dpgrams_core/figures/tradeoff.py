@@ -20,9 +20,10 @@ from dpgrams_core.datasets.registry import dataset_info, same_records
 from dpgrams_core.figures import curve as curves
 from dpgrams_core.figures import style
 from dpgrams_core.figures.curve import Known, cell_title, in_a_text, is_private, measure_here
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, short
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout
 from dpgrams_core.figures.traces import line, points
 from dpgrams_core.methods.registry import METHODS
+from dpgrams_core.model.format import give_or_take, percent, short, tiny
 from dpgrams_core.model.run import Run
 from dpgrams_core.numerics.statistics import standard_error
 from dpgrams_core.studies.ablation import ErrorSources
@@ -184,7 +185,7 @@ def _place(cell: Run, axis: str) -> Any:
 
 
 def _words(axis: str, value: Any) -> str:
-    return f"n = {value:,}" if axis == "n" else f"ε = {value:g}" if axis == "epsilon" else str(value)
+    return f"n = {value:,}" if axis == "n" else f"ε = {short(value)}" if axis == "epsilon" else str(value)
 
 
 def lab_table(known: Known) -> pd.DataFrame:
@@ -287,11 +288,11 @@ def _ratio(found: CellResult, baseline: CellResult, measure: str) -> dict[str, f
     }
 
 
-def plus_minus(value: float, spread: float) -> str:
+def plus_minus(value: float, luck: float) -> str:
     """A number with its standard error, where it has one: "1.83 ± 0.21"."""
-    if not math.isfinite(spread) or not math.isfinite(value):
+    if not math.isfinite(luck) or not math.isfinite(value):
         return short(value)
-    return f"{short(value)} ± {float(f'{spread:.2g}'):g}"
+    return f"{short(value)} {give_or_take(luck)}"
 
 
 def lab_sentence(known: Known, cells: Sequence[Run], measure: str) -> str:
@@ -307,7 +308,7 @@ def lab_sentence(known: Known, cells: Sequence[Run], measure: str) -> str:
     for title in dict.fromkeys(cell_title(cell) for cell in cells if is_private(cell)):
         mine = sorted((c for c in private if c.n == n and cell_title(c) == title), key=lambda cell: cell.epsilon)
         if mine:
-            ends = [f"{short(means[cell])} at ε = {cell.epsilon:g}" for cell in (mine[0], mine[-1])]
+            ends = [f"{short(means[cell])} at ε = {short(cell.epsilon)}" for cell in (mine[0], mine[-1])]
             parts.append(f"{in_a_text(title)} " + " and ".join(dict.fromkeys(ends)))
     for cell, mean in means.items():
         if cell.n == n and not is_private(cell):
@@ -369,12 +370,12 @@ def rate_note(results: Sequence[CellResult], *, variable: str = "epsilon", d: in
         return ""
     symbol, held = ("ε", "n") if variable == "epsilon" else ("n", "epsilon")
     slopes = (measured_slope(*zip(*noisy, strict=True)), *(rate.exponent for rate in rates(variable, d, BETA)))
-    found, privacy, sampling = (f"{value:.2g}".replace("-", "−") for value in slopes)
+    found, privacy, sampling = (tiny(value).replace("-", "−") for value in slopes)
     return (
-        f"Between {symbol} = {noisy[0][0]:,.6g} and {noisy[-1][0]:,.6g} the MSE of {cell_title(cell)} at "
+        f"Between {symbol} = {short(noisy[0][0])} and {short(noisy[-1][0])} the MSE of {cell_title(cell)} at "
         f"{_words(held, getattr(cell, held))} goes "
         f"with a measured slope of {found} on log axes; theory has, for DP-GRAMS, {privacy} where privacy leads and "
-        f"{sampling} where sampling does, for smoothness β = {BETA:g} in {d} {'column' if d == 1 else 'columns'}. "
+        f"{sampling} where sampling does, for smoothness β = {short(BETA)} in {d} {'column' if d == 1 else 'columns'}. "
         f"{UP_TO_LOGARITHMS}"
     )
 
@@ -436,7 +437,7 @@ def needed_chart(found: NeededBudget) -> Chart:
             )
             figure.add_trace(trace)
     ends = [asked.low / 1.15, asked.high * 1.15]
-    wish = f"wished: {100 * asked.probability:.10g} %"
+    wish = f"wished: {percent(asked.probability)}"
     figure.add_trace(line((ends, [asked.probability] * 2), wish, QUIET, dash="dash", width=2))
     symbol, title = ("ε", curves.EPSILON_TITLE) if asked.sought == "epsilon" else ("n", "n, number of records")
     x_axis = {"type": "log", "title": title, "range": [math.log10(end) for end in ends]}

@@ -12,16 +12,6 @@ Worker = Callable[..., Any]
 SMALLEST_SHARE = 0.01  # below this an estimate would be a guess
 
 
-def time_words(seconds: float) -> str:
-    """A length of time as people say it."""
-    if seconds < 90:
-        count = max(1, round(seconds))
-        return f"{count} second{'s' if count > 1 else ''}"
-    if seconds < 3600:
-        return f"{round(seconds / 60)} minutes"
-    return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86_400 else f"{seconds / 86_400:.1f} days"
-
-
 def time_left(share: float, elapsed: float, before: float = 0.0) -> float | None:
     """Seconds left if the rest goes as what went so far; ``None`` while too little is done to tell.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpgrams_core.model.checks import box_of, freeze, frozen_array, release_box
 from dpgrams_core.model.errors import DataError
+from dpgrams_core.model.format import percent
 from dpgrams_core.model.guarantee import GIVEN_REPRESENTATION
 from dpgrams_core.model.guarantee import Guarantee as Guarantee
 from dpgrams_core.model.representation import Representation
@@ -432,7 +433,7 @@ class AuditResult:
         return (
             f"If the likelihood ratio of the two worlds is normal, as it is under Gaussian noise, ε is at least "
             f"{self.gaussian.epsilon_lower:.3g}: {100 * self.gaussian.epsilon_lower / self.epsilon_claimed:.0f}% of "
-            f"the claim ({100 * self.confidence:.10g} % confidence)."
+            f"the claim ({percent(self.confidence)} confidence)."
         )
 
     @property
@@ -442,7 +443,7 @@ class AuditResult:
 
     def verdict_on(self, method: str, pair: str) -> str:
         """The same sentence with other names of the method and the pair, such as people read."""
-        sure = f"{100 * self.confidence:.10g} % confidence"
+        sure = f"{percent(self.confidence)} confidence"
         if self.caught:
             return (
                 f"Caught: {method} claims ε = {self.epsilon_claimed:g}, but on {pair} its ε at "

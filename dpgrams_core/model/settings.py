@@ -113,7 +113,7 @@ def calibration() -> Any:
 
 def init_fraction(default: float | None = None) -> Any:
     """The start's share of ε."""
-    words = "ε_init / ε; the ascent gets the rest. In tight squares add up: 30 % leaves 95 % for the ascent."
+    words = "ε_init / ε; the ascent gets the rest. In tight squares add up: 30% leaves 95% for the ascent."
     facts = {"symbol": "ε_init / ε", "low": 0, "high": 1, "excluded": (0, 1), "steps": SHARES, "percent": True}
     return setting(default, label="Share of ε for the start, %", words=words, empty="auto", **facts)
 

@@ -141,44 +141,6 @@ def meeting_point(epsilon: float, multiplier: float) -> float:
     return float(ndtr(-0.5 / multiplier - epsilon * multiplier))
 
 
-def percent(share: float) -> str:
-    """A probability in percent, with more digits near 0 and 100 so that nothing is rounded to certainty.
-
-    >>> percent(0.731), percent(0.0268), percent(0.99995), percent(0.5)
-    ('73%', '2.7%', '99.995%', '50%')
-    """
-    near = min(share, 1 - share)
-    if near <= 0:
-        return f"{100 * share:.0f}%"
-    digits = 0 if near >= 0.095 else min(12, 1 - math.floor(math.log10(100 * near)))
-    text = f"{100 * share:.{digits}f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
-
-
-def tiny(value: float) -> str:
-    """A small number with two digits.
-
-    >>> tiny(1e-6), tiny(1.3447e-7), tiny(0.001)
-    ('1e-6', '1.3e-7', '0.001')
-    """
-    return f"{value:.2g}".replace("e-0", "e-")
-
-
-def one_in(chance: float) -> str:
-    """A small chance in words, rounded to the pessimistic side.
-
-    >>> one_in(1.3447e-5), one_in(0.0), one_in(0.9)
-    ('1 in 74,000', 'none', 'above one half')
-    """
-    if chance <= 0:
-        return "none"
-    if chance > 0.5:
-        return "above one half"
-    unit = 10 ** max(0, math.floor(math.log10(1 / chance)) - 1)
-    number = math.floor(1 / chance / unit) * unit
-    return f"1 in {number:,}" if number < 1e12 else f"1 in {number:.1e}"
-
-
 def _checked(epsilon: float, delta: float) -> tuple[float, float]:
     loss, slack = finite("epsilon", epsilon), finite("delta", delta)
     if loss < 0:

@@ -172,9 +172,9 @@ def summary(found: pd.DataFrame) -> str:
             inside = int(trusted[kind].between(low, high).sum())
             possible = int(((trusted[f"{kind}_high"] >= low) & (trusted[f"{kind}_low"] <= high)).sum())
             lines.append(
-                f"95 % regions {words[kind]}: true coverage between {low:g} and {high:g} in {inside} of {len(trusted)} "
-                f"cells where all modes are found in 95 % of the runs; its interval reaches there in {possible}."
+                f"95% regions {words[kind]}: true coverage between {low:g} and {high:g} in {inside} of {len(trusted)} "
+                f"cells where all modes are found in 95% of the runs; its interval reaches there in {possible}."
             )
     quiet = int((found["false_peaks"] <= 0.05).sum())
-    lines.append(f"At most 5 % of the runs report a false mode in {quiet} of {len(found)} cells.")
+    lines.append(f"At most 5% of the runs report a false mode in {quiet} of {len(found)} cells.")
     return "\n".join(lines)

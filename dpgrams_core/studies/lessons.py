@@ -24,6 +24,7 @@ from dpgrams_core.methods.functional.modes import SENSITIVITY
 from dpgrams_core.methods.registry import METHODS, run
 from dpgrams_core.model.checks import one_of, whole
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.format import percent, whole_percent
 from dpgrams_core.model.measures import default_match_radius, score, scores_of
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.results import Dataset, Release
@@ -31,7 +32,7 @@ from dpgrams_core.model.run import Options, Run, ordered
 from dpgrams_core.model.specs import settings_of
 from dpgrams_core.numerics.surface import box_bases
 from dpgrams_core.privacy.composition import Spent, Totals, compose
-from dpgrams_core.privacy.meaning import belief, percent
+from dpgrams_core.privacy.meaning import belief
 from dpgrams_core.sweeps.plan import plan_run
 
 Array = np.ndarray
@@ -190,15 +191,6 @@ def number(value: float) -> str:
     ('4', '1.4', '0.0123', '1,235')
     """
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
-
-
-def whole_percent(share: float) -> str:
-    """A share that is no chance, so nothing is said by the digits near 100%.
-
-    >>> whole_percent(0.4667), whole_percent(0.9999999)
-    ('47%', '100%')
-    """
-    return f"{100 * share:.0f}%"
 
 
 def _measure(name: str, state: State) -> float:

@@ -27,6 +27,7 @@ from dpgrams_core.datasets.registry import MAX_N, MIN_N, dataset_info
 from dpgrams_core.methods.registry import METHODS
 from dpgrams_core.model.checks import asked_epsilon, between, finite, one_of, positive, whole
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.format import percent, whole_percent, written
 from dpgrams_core.model.guarantee import bare_status
 from dpgrams_core.model.measures import Measure, measure_of, scores_of
 from dpgrams_core.model.run import AnyDataset, Run
@@ -269,17 +270,17 @@ class Question:
     @property
     def wish(self) -> str:
         side = "at least" if self.scored.more_is_better else "at most"
-        return f"{self.scored.title} {side} {self.target:g} in {100 * self.probability:.10g} % of runs"
+        return f"{self.scored.title} {side} {written(self.target)} in {percent(self.probability)} of runs"
 
     @property
     def setting(self) -> str:
         """Method, data set and the value that is held."""
         method = METHODS[self.method]
-        held = f" at n = {self.fixed:,.0f}" if self.sought == "epsilon" else f" at ε = {self.fixed:g}"
+        held = f" at n = {self.fixed:,.0f}" if self.sought == "epsilon" else f" at ε = {written(self.fixed)}"
         return f"{method.title} on {dataset_info(self.dataset).title}{held if method.private else ''}"
 
     def show(self, value: float) -> str:
-        return f"ε = {value:g}" if self.sought == "epsilon" else f"n = {value:,.0f}"
+        return f"ε = {written(value)}" if self.sought == "epsilon" else f"n = {value:,.0f}"
 
 
 def least_runs(probability: float, confidence: float = 0.95, most_values: int = 10) -> int:
@@ -411,12 +412,12 @@ def _caution(found: NeededBudget) -> str:
     # How often so many runs recognise a value that is better than the wish, so that an open one is understood.
     share = 1 - MARGIN * (1 - asked.probability)
     often = asked.power(share)
-    percent = "over 99" if often > 0.99 else "under 1" if often < 0.01 else f"{100 * often:.0f}"
+    tries = "over 99%" if often > 0.99 else "under 1%" if often < 0.01 else whole_percent(often)
     text = (
-        f"All that is called shown holds together with {100 * asked.confidence:.10g} % confidence, shared among at "
+        f"All that is called shown holds together with {percent(asked.confidence)} confidence, shared among at "
         f"most {asked.most_values} values of {asked.runs} runs each on fresh draws ({len(found.tried)} tried"
         + ("). " if found.finished else " so far). ")
-        + f"With {asked.runs} runs, a true share of {100 * share:.4g} % is recognised in {percent} % of tries. "
+        + f"With {asked.runs} runs, a true share of {percent(share)} is recognised in {tries} of tries. "
     )
     if found.turns:
         text += "A lower value was shown to reach it and a higher one to miss, so more is not always better here."

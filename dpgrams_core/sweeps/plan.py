@@ -11,7 +11,7 @@ from dpgrams_core.datasets.registry import MAX_N, MIN_N, dataset_info, load_data
 from dpgrams_core.methods.registry import METHODS
 from dpgrams_core.model.checks import asked_epsilon, one_of, whole
 from dpgrams_core.model.errors import DataError, SpecError
-from dpgrams_core.model.progress import time_words
+from dpgrams_core.model.format import time_words
 from dpgrams_core.model.run import AnyDataset, Run, plain
 from dpgrams_core.model.specs import make_spec
 from dpgrams_core.sweeps.cell import run_cell

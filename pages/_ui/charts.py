@@ -10,8 +10,8 @@ import streamlit as st
 from plotly.basedatatypes import BaseFigure
 
 from dpgrams_core.figures.style import Chart
+from dpgrams_core.model.format import time_words
 from dpgrams_core.model.places import ASSETS
-from dpgrams_core.model.progress import time_words
 from pages._ui import exports, jobs, layout, state
 from pages._ui.jobs import Job, Work
 

@@ -19,6 +19,7 @@ from dpgrams_core.figures.curve import method_title
 from dpgrams_core.methods.as_run import AS_RUN
 from dpgrams_core.methods.functional.spec import FunctionalCSpec
 from dpgrams_core.methods.registry import private_methods
+from dpgrams_core.model.format import written
 from dpgrams_core.model.guarantee import full_status
 from dpgrams_core.model.run import Run
 from dpgrams_core.model.settings import CALIBRATIONS
@@ -338,15 +339,6 @@ def one_of_few(label: str, key: str, words: dict[str, str], **look: Any) -> str:
         label, list(words), key=key, format_func=words.__getitem__, required=True, persist_state="session", **look
     )
     return picked or next(iter(words))  # no browser sends nothing here, and a visitor may
-
-
-def written(value: Any) -> str:
-    """A value of a slider as people write it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.0e}".replace("e-0", "e-") if value < 0.005 else f"{value:g}"
 
 
 def _next_seed() -> None:

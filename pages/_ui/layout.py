@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from dpgrams_core.figures.style import css_properties, short
+from dpgrams_core.figures.style import css_properties
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.format import short, tiny, whole_percent
 from dpgrams_core.model.guarantee import NEIGHBOURS, Guarantee, status_colour, status_words
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.results import Release
@@ -159,12 +160,11 @@ def bars(*found: tuple[str, str, float, str]) -> None:
 def guarantee_card(release: Release, key: str = "guarantee_card") -> None:
     """epsilon, delta, its split, neighbours, status, why, and the noise beside what it hides."""
     guarantee = release.guarantee
-    delta = f"{guarantee.delta:.0e}" if guarantee.delta else "0"
     with st.container(border=True, key=key):
         st.markdown("**Is the guarantee real?**")
         badge(release.guarantee)
         st.markdown(
-            f"ε = **{short(guarantee.epsilon)}**, δ = **{delta}**, neighbours: {guarantee.neighbours} "
+            f"ε = **{short(guarantee.epsilon)}**, δ = **{tiny(guarantee.delta)}**, neighbours: {guarantee.neighbours} "
             f"({NEIGHBOURS[guarantee.neighbours]})"
         )
         if stages := price(release.events, guarantee.delta).stages:
@@ -195,12 +195,12 @@ def _noise_beside_score(release: Release) -> None:
     elif noise > size:
         st.warning(f"Noise swamps the signal: it is {ratio} times the {hidden}. What you see is mostly noise.")
     elif noise > size / 3:
-        st.info(f"The noise is {short(100 * noise / size)}% of the {hidden}: rough, but usable.")
+        st.info(f"The noise is {whole_percent(noise / size)} of the {hidden}: rough, but usable.")
     if outside := release.diagnostics.outside_box:
         st.caption(f"{outside:,} records lie outside the public box; they count less, and the guarantee still holds.")
     if (share := release.diagnostics.clipped_share) is not None:
         where = ", a bandwidth away from each" if hidden == "step" else ""
         st.caption(
-            f"{hidden.capitalize()} size: the median over records{where}. Clipped: {100 * share:.0f}% of the "
+            f"{hidden.capitalize()} size: the median over records{where}. Clipped: {whole_percent(share)} of the "
             "contributions. Both are read off the simulated records and are not private."
         )

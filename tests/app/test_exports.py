@@ -16,7 +16,7 @@ from dpgrams_core import load_dataset, run, score
 from dpgrams_core.exports import registry
 from dpgrams_core.exports.script import calls_script, simulation_script
 from dpgrams_core.exports.settings import open_settings, sweep_calls
-from dpgrams_core.figures.style import short
+from dpgrams_core.model.format import short
 from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.model.run import Run
 from dpgrams_core.sweeps.run import plan_cells

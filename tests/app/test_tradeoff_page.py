@@ -229,10 +229,10 @@ def test_the_needed_budget_is_a_bracket_with_its_confidence():
     app.run()
     until(app, "Complete. 2 values tried")
     assert "needs no more than ε = 0.05, the lowest value tried, which is shown to reach it" in answer(app)
-    assert "95 % confidence" in all_text(app)
+    assert "95% confidence" in all_text(app)
     app.number_input(key="lab_percent").set_value(95.0)  # needs more runs, and gets them
     app.run()
-    assert "Every value that is tried has 104 runs: 95 % cannot be shown with fewer." in all_text(app)
+    assert "Every value that is tried has 104 runs: 95% cannot be shown with fewer." in all_text(app)
     assert not app.error
     assert button(app, "lab_start").label == "Start"
     app.number_input(key="lab_percent").set_value(100.0)

@@ -18,11 +18,11 @@ from dpgrams_core import DataError, Dataset, SpecError
 from dpgrams_core.auditing import DOORS, PAIRS, neighbour_pair, pairs_for, stream_audit
 from dpgrams_core.auditing.pairs import BOX
 from dpgrams_core.figures.audits import audits_chart, worlds_chart
-from dpgrams_core.figures.style import CAUGHT, PRIVATE, short
+from dpgrams_core.figures.style import CAUGHT, PRIVATE
 from dpgrams_core.methods.dp_grams.broken import BROKEN_METHODS
 from dpgrams_core.methods.registry import METHODS, Method, private_methods
+from dpgrams_core.model.format import short, time_words, written
 from dpgrams_core.model.guarantee import status_words
-from dpgrams_core.model.progress import time_words
 from dpgrams_core.model.results import AuditResult
 from dpgrams_core.studies.costs import audit_seconds
 from pages._ui import charts, exports, jobs, layout, state
@@ -337,7 +337,7 @@ def _controls() -> Wish:
     door = _pick(columns[0], "Noise", "audit_door", chosen.doors, help_text, lambda name: DOOR_WORDS[name][0])
     columns[0].caption(DOOR_WORDS[door][1])
     help_text = "The claim that is tested (ε), at δ = 1e-6."
-    epsilon = _pick(columns[1], "Claimed ε", "audit_eps", EPSILONS, help_text, "{:g}".format, "select_slider")
+    epsilon = _pick(columns[1], "Claimed ε", "audit_eps", EPSILONS, help_text, written, "select_slider")
     trials = [count for count in TRIALS if count <= MOST_TRIALS[door]]
     help_text = "More runs can show a larger ε: 200 cannot show more than about 3."
     runs = _pick(columns[2], "Runs in each world", "audit_trials", trials, help_text, "{:,}".format, "select_slider")

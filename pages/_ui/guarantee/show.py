@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from dpgrams_core.figures.style import short
+from dpgrams_core.model.format import fixed, give_or_take, one_in, percent, short, tiny
 from dpgrams_core.model.guarantee import GIVEN_REPRESENTATION, STATUSES, full_status, status_colour, status_words
 from dpgrams_core.model.places import ASSETS
-from dpgrams_core.privacy.meaning import MARGIN, PRIORS, Belief, belief, odds_factor, one_in, percent, tiny
+from dpgrams_core.privacy.meaning import MARGIN, PRIORS, Belief, belief, odds_factor
 from dpgrams_core.studies.comparison import Row
 from dpgrams_core.sweeps.run import CellResult
 from pages._ui import exports, layout
@@ -34,9 +34,9 @@ def beliefs(after: Belief, epsilon: float, delta: float) -> None:
     table = pd.DataFrame(
         {
             "sure before": [percent(item.before) for item in found],
-            "after, at least": [f"{100 * item.least:.4g}%" for item in found],
-            "after, at most": [f"{100 * item.most:.6g}%" for item in found],
-            f"chance of more than {100 * MARGIN:g} point above": [one_in(item.chance_above) for item in found],
+            "after, at least": [percent(item.least) for item in found],
+            "after, at most": [percent(item.most) for item in found],
+            f"chance of more than {short(100 * MARGIN)} point above": [one_in(item.chance_above) for item in found],
             "average above": [tiny(item.excess) for item in found],
         }
     )
@@ -99,11 +99,11 @@ def _measured_words(result: CellResult | None) -> tuple[tuple[str, str], tuple[s
     row = result.row()
     if not row["runs"]:
         return ("failed", row["error"]), ("–", "")
-    error, spread = short(row["mse_per_true_mode"]), row["mse_per_true_mode_se"]
-    error += f" ± {spread:.2g}" if spread == spread else ""
+    error, luck = short(row["mse_per_true_mode"]), row["mse_per_true_mode_se"]
+    error += f" {give_or_take(luck)}" if luck == luck else ""
     failed = f", {row['failures']} failed" if row["failures"] else ""
-    found = f"{row['found']:.1f} of {row['found'] + row['missed']:g}"
-    missed = f"{row['missed']:.1f} missed, {row['spurious']:.1f} spurious"
+    found = f"{fixed(row['found'], 1)} of {short(row['found'] + row['missed'])}"
+    missed = f"{fixed(row['missed'], 1)} missed, {fixed(row['spurious'], 1)} spurious"
     return (error, f"{row['runs']} runs{failed}"), (found, missed)
 
 

@@ -10,9 +10,8 @@ import streamlit as st
 
 from dpgrams_core import METHODS, Dataset, run
 from dpgrams_core.datasets.registry import MAX_N
-from dpgrams_core.figures.style import short
 from dpgrams_core.model.errors import BudgetError, DataError, SpecError
-from dpgrams_core.model.progress import time_words
+from dpgrams_core.model.format import percent, short, time_words, tiny, whole_percent
 from dpgrams_core.model.run import Options
 from dpgrams_core.model.settings import DELTAS, EPSILONS, FACTORS
 from dpgrams_core.own_data.examples import STAND_IN_GROUPS, stand_in, wave
@@ -23,7 +22,6 @@ from dpgrams_core.privacy.composition import exact_amount
 from dpgrams_core.privacy.ledger.book import Account, Ledger
 from dpgrams_core.studies.costs import run_seconds
 from pages._ui import charts, state
-from pages._ui.controls import written
 from pages._ui.layout import badge, plain
 from pages._ui.my_data.state import WAYS, Own, Request, Sale, number_slider, proven_settings
 
@@ -109,9 +107,9 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
     epsilon, delta = (max(0.0, float(exact_amount(left) - exact_amount(cost))) for left, cost in pairs)
     numbers = {
         "This release spends": (f"ε = {short(offer.epsilon)}", None),
-        "Left now": (f"ε = {short(account.left_epsilon)}", f"Of a cap of {account.cap_epsilon:g}."),
+        "Left now": (f"ε = {short(account.left_epsilon)}", f"Of a cap of {short(account.cap_epsilon)}."),
         "Left afterwards": (f"ε = {short(epsilon)}", None),
-        "δ left afterwards": (f"{delta:.2g}".replace("e-0", "e-"), f"It spends δ = {written(offer.delta)}."),
+        "δ left afterwards": (tiny(delta), f"It spends δ = {tiny(offer.delta)}."),
     }
     with st.container(key="numbers"):
         for column, (label, (value, words)) in zip(st.columns(4), numbers.items(), strict=True):
@@ -134,7 +132,7 @@ def price_and_release(own: Own, request: Request, plan: Plan, offer: Quote, ledg
         )
         room = False
     ticket = own.ticket
-    label = f"Release (spends ε = {short(offer.epsilon)}, δ = {written(offer.delta)})"
+    label = f"Release (spends ε = {short(offer.epsilon)}, δ = {tiny(offer.delta)})"
     with st.container(horizontal=True, vertical_alignment="center", key="own_release"):
         pressed = st.button(label, key=ticket, type="primary", icon=":material/lock_open_right:", disabled=not room)
         badge(offer.guarantee)
@@ -177,9 +175,9 @@ def trial(own: Own, request: Request, plan: Plan, n: int) -> None:
     known = errors[np.isfinite(errors)]
     with st.container(key="own_trial_numbers"):
         columns = st.columns(3)
-        columns[0].metric(f"Found {what}", f"{100 * shares.mean():.0f} %")
+        columns[0].metric(f"Found {what}", whole_percent(float(shares.mean())))
         columns[1].metric("Reported, not there", "–" if curve else short(float(extra.mean())))
-        columns[2].metric("Typical error", f"{100 * known.mean():.1f} % of the box" if len(known) else "–")
+        columns[2].metric("Typical error", f"{percent(float(known.mean()))} of the box" if len(known) else "–")
     if sale is None:
         shape = "one wave" if curve else f"{STAND_IN_GROUPS} round groups"
         words = (

@@ -12,13 +12,14 @@ import streamlit as st
 from dpgrams_core.methods.registry import fresh_seed
 from dpgrams_core.model.environment import Settings, local_file
 from dpgrams_core.model.errors import BudgetError, DataError, SpecError
+from dpgrams_core.model.format import short, written
 from dpgrams_core.model.settings import DELTAS, EPSILONS
 from dpgrams_core.own_data.bounds import plan_range
 from dpgrams_core.own_data.examples import EXAMPLE_BOX, example_csv
 from dpgrams_core.own_data.reading.table import REASONS, Limits, Table, read_table
 from dpgrams_core.own_data.table import MOST_COLUMNS, named_box, picked_names, picked_rows, read_upload
 from dpgrams_core.privacy.ledger.book import Account, Ledger
-from pages._ui.controls import one_of_few, written
+from pages._ui.controls import one_of_few
 from pages._ui.jobs import in_private_worker
 from pages._ui.layout import plain
 from pages._ui.my_data.state import GOALS, Own, Request, number_slider
@@ -46,7 +47,7 @@ def file_title(own: Own) -> str:
 def _choose(own: Own, settings: Settings) -> None:
     if settings.uploads:
         file = upload_box(
-            f"A CSV or Parquet file, at most {settings.max_upload_bytes / MEGABYTE:g} MB",
+            f"A CSV or Parquet file, at most {short(settings.max_upload_bytes / MEGABYTE)} MB",
             settings,
             f"own_upload_{own.uploads}",
             largest_upload(settings),
@@ -160,7 +161,7 @@ def columns_title(own: Own) -> str:
         return "**2 · Columns and box**"
     record = own.sales[-1].record
     sides = zip(record.columns, record.box, strict=True)
-    bounds = [f"{plain(name)} {low:g} to {high:g}" for name, (low, high) in sides]
+    bounds = [f"{plain(name)} {written(low)} to {written(high)}" for name, (low, high) in sides]
     return f"**2 · Columns and box** — last release: {', '.join(bounds)}"
 
 

@@ -26,9 +26,10 @@ from dpgrams_core.figures.own_data import (
     twin_curve,
 )
 from dpgrams_core.figures.own_records import records_picture
-from dpgrams_core.figures.style import CHANCE, Chart, chance_words, short
+from dpgrams_core.figures.style import CHANCE, Chart
 from dpgrams_core.model.environment import read_settings
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.format import chance_words, short, sigmas, written
 from dpgrams_core.model.guarantee import NEIGHBOURS
 from dpgrams_core.model.settings import FACTORS
 from dpgrams_core.numerics.scaling import SurfaceInUnits, rescaled
@@ -36,7 +37,6 @@ from dpgrams_core.own_data.postprocess import Reading, climbs, released_branches
 from dpgrams_core.privacy.ledger.book import BLIND_SPOT, GUESSES, Account, Ledger
 from dpgrams_core.privacy.ledger.digest import Identity
 from pages._ui import charts, exports, jobs, layout
-from pages._ui.controls import written
 from pages._ui.layout import plain
 from pages._ui.my_data.budget import Plan, tried, twin_of
 from pages._ui.my_data.state import GOALS, Own, Sale, proven_settings
@@ -94,9 +94,8 @@ def read_words(sale: Sale, reading: Reading, regions: bool = False, factor: floa
     where = ", and ".join(filter(None, [", ".join(near[:-1]), near[-1]])) if few else which + near[0]
     text = f"{_counted(count, 'cluster' if regions else 'mode')} in {listed(sale.units.columns)}, {where}"
     if significance is not None:
-        text += (
-            f"; {'it stands' if count == 1 else 'the weakest stands'} <b>{significance.min():.1f} σ</b> above the noise"
-        )
+        which = "it stands" if count == 1 else "the weakest stands"
+        text += f"; {which} <b>{sigmas(significance.min())}</b> above the noise"
     if reading.chances is not None:
         text += f" ({CHANCE}: <b>{chance_words(float(reading.chances.max()))}</b>)"
     return text + _smoothed(factor)

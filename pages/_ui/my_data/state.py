@@ -21,6 +21,7 @@ from dpgrams_core.figures.own_data import Units
 from dpgrams_core.methods.registry import METHODS, private_methods
 from dpgrams_core.model.environment import Settings, read_settings
 from dpgrams_core.model.errors import BudgetError, DataError, SpecError
+from dpgrams_core.model.format import written
 from dpgrams_core.model.progress import uninterrupted
 from dpgrams_core.model.run import DatasetInfo
 from dpgrams_core.own_data.kept import read_kept
@@ -30,7 +31,6 @@ from dpgrams_core.own_data.release import release, release_range
 from dpgrams_core.own_data.table import OwnData, load_table
 from dpgrams_core.own_data.twin import released_twin
 from dpgrams_core.privacy.ledger.book import Charge, Ledger
-from pages._ui.controls import written
 from pages._ui.jobs import PRIVATE_WORKERS, in_private_worker
 from pages._ui.server import visitors
 from pages._ui.server.visitors import HOLDINGS, this_session

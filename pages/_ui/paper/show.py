@@ -17,6 +17,7 @@ from dpgrams_core.figures.paper import Repetition, Standing, column_title, judge
 from dpgrams_core.figures.sensitivity import kernel_chart, sensitivity_chart
 from dpgrams_core.figures.style import Chart
 from dpgrams_core.model.errors import DataError
+from dpgrams_core.model.format import short
 from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS, Experiment
 from dpgrams_core.studies.paper.reproduce import wide
@@ -194,8 +195,8 @@ def totals(known: Known, again: Again) -> None:
         margin = EXPERIMENTS["clustering"].margin
         st.caption(
             "As run: cells that are the printed ones to the digit, and (≈) within two standard errors. Others: printed "
-            f"cells where ours is at least as good; of clusters, an ARI within {margin:g} of the printed one counts. "
-            "“Clearly”: by more than two standard errors, of the cells where the printed ones can say so; in "
+            f"cells where ours is at least as good; of clusters, an ARI within {short(margin)} of the printed one "
+            "counts. “Clearly”: by more than two standard errors, of the cells where the printed ones can say so; in "
             "the mode tables and on the blobs they leave out the draw of the data."
         )
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpgrams_core import DATASETS
 from dpgrams_core.figures.paper import Repetition, Standing, column_title, same_within_errors, statuses_of
-from dpgrams_core.figures.style import short
+from dpgrams_core.model.format import give_or_take, short
 from dpgrams_core.model.guarantee import status_colour, status_words
 from dpgrams_core.studies.paper.experiments import Column, Experiment
 from dpgrams_core.studies.paper.tables import ONE_RUN, paper_table
@@ -37,7 +37,7 @@ AGAIN = {
 
 def key_line(margin: float, judged: bool) -> str:
     """What marks and tints mean; ``judged``: whether the table says who is clearly ahead."""
-    room = f" (equal within {margin:g} counts as ahead)" if margin else ""
+    room = f" (equal within {short(margin)} counts as ahead)" if margin else ""
     ahead, behind = ("▲ △", "▼ ▽") if judged else ("△", "▽")
     full = "Full marks: by more than two standard errors. " if judged else ""
     return (
@@ -60,7 +60,7 @@ def table_html(experiment: Experiment, table: pd.DataFrame, measure: str) -> str
         head = _place(DATASETS[dataset].title if several else f"{n:,}") if place != last else "<td></td>"
         cells = (
             head
-            + _place(f"{epsilon:g}")
+            + _place(short(epsilon))
             + "".join(_group_cells(columns, _has_print(here, columns), rows) for columns in groups.values())
         )
         first = ' class="first"' if place != last else ""
@@ -196,5 +196,5 @@ def _place(text: str) -> str:
 
 def _number(value: float, spread: float, *more: str) -> str:
     """A value, and under it in small print its standard error and what else there is to say."""
-    error = [] if math.isnan(spread) else [f"± {short(float(f'{spread:.1g}'))}"]
+    error = [] if math.isnan(spread) else [give_or_take(spread)]
     return f"<span>{short(value)}</span><small>{' · '.join([*error, *more])}</small>"

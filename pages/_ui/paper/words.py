@@ -13,6 +13,7 @@ import pandas as pd
 
 from dpgrams_core.datasets.registry import DATASETS
 from dpgrams_core.methods.dp_pms.plan import CLIP_MULTIPLIER
+from dpgrams_core.model.format import short
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS, GROUPS
 from dpgrams_core.studies.paper.tables import ONE_RUN
 
@@ -215,7 +216,7 @@ def settings_table() -> pd.DataFrame:
         "DAP radius / h_DAP": "utility_steps",
     }
     rows = {
-        DATASETS[name].title: {**{words: f"{used[name][key]:g}" for words, key in shown.items()}, "from": source}
+        DATASETS[name].title: {**{words: short(used[name][key]) for words, key in shown.items()}, "from": source}
         for name, source in PLAUSIBLE.items()
     }
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -266,7 +267,8 @@ OUR_VALUES = (
 )
 OUR_CLIPS = (
     "The paper prints neither the clip multipliers nor the minibatch sizes on its axes: the values are ours, with its "
-    f"default minibatch size, n / log n, among them; our default clip multiplier is {CLIP_MULTIPLIER['experiments']:g}."
+    f"default minibatch size, n / log n, among them; our default clip multiplier "
+    f"is {short(CLIP_MULTIPLIER['experiments'])}."
 )
 SHARES = "Minibatch sizes are shares of n, as in the paper."
 

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpgrams_core.model.environment import Settings, read_settings
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.format import short
 from pages._ui.server import visitors
 from pages._ui.server.visitors import HOLDINGS, MOST_FILES, is_here, let_go, stored_files, this_session
 
@@ -123,7 +124,7 @@ def upload_box(label: str, settings: Settings, key: str, most: int, help_text: s
     if HOLDINGS.room(this_session(), settings) <= 0:
         st.warning(FULL, icon=":material/hourglass_full:")
     each, in_all = settings.upload_bytes_per_visitor / MEGABYTE, settings.upload_bytes_in_all / MEGABYTE
-    quotas = f"Files of one visitor take at most {each:g} MB here at a time, and those of all {in_all:g} MB."
+    quotas = f"Files of one visitor take at most {short(each)} MB here at a time, and those of all {short(in_all)} MB."
     return st.file_uploader(label, key=key, max_upload_size=most, help=f"{help_text} {quotas}", **more)
 
 

@@ -14,7 +14,7 @@ import streamlit as st
 from dpgrams_core.datasets.registry import dataset_info, same_records
 from dpgrams_core.model.environment import read_dask
 from dpgrams_core.model.errors import DataError
-from dpgrams_core.model.progress import time_words
+from dpgrams_core.model.format import time_words
 from dpgrams_core.model.run import Run, same_but_runs
 from dpgrams_core.studies.costs import cells_seconds
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS

@@ -20,9 +20,10 @@ from dpgrams_core.exports.settings import EngineCall, sweep_calls
 from dpgrams_core.figures import tradeoff as figures
 from dpgrams_core.figures.curve import cell_title, in_a_text
 from dpgrams_core.figures.sensitivity import kernel_chart, sensitivity_chart
-from dpgrams_core.figures.style import Chart, short
+from dpgrams_core.figures.style import Chart
 from dpgrams_core.figures.tradeoff import Cost, LabLayout, lab_sentence, lab_table, middle
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.format import short
 from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.model.measures import MEASURES, measure_of, measure_titles
 from dpgrams_core.model.run import DatasetInfo, Run
@@ -102,7 +103,7 @@ def _guarantees(cells: Sequence[Run]) -> list[tuple[str, Guarantee]]:
         cell = min((cell for cell in mine if cell.epsilon == epsilon), key=lambda cell: cell.n)
         data = load_dataset(cell.dataset, n=cell.n, seed=cell.seed)
         release = run(cell.method, data, seed=cell.seed, **{**dict(cell.options), "epsilon": epsilon})
-        found[f"{title}, at ε = {epsilon:g}"] = release.guarantee
+        found[f"{title}, at ε = {short(epsilon)}"] = release.guarantee
     return list(found.items())
 
 
@@ -180,7 +181,7 @@ def picked_clip(cells: Sequence[Run]) -> str:
     if picked is None or picked not in clips:
         return ""
     return (
-        f" DP-GRAMS-C has the clip multiplier {picked:g}, as in the tables of the Paper page: the best at ε = 1, "
+        f" DP-GRAMS-C has the clip multiplier {short(picked)}, as in the tables of the Paper page: the best at ε = 1, "
         "picked on the records, so its ε is nominal whatever its noise."
     )
 
@@ -227,7 +228,7 @@ def answer(known: Known, cells: Sequence[Run], measure: str) -> str:
         return layout.answer("Choose a private method to see what privacy costs.")
     n, epsilon = int(middle([cell.n for cell in cells])), middle(budgets, 1.0)
     found = figures.costs(known, cells, measure, n, epsilon)
-    where = f"On {info.title} with n = {n:,}, at ε = {epsilon:g}"
+    where = f"On {info.title} with n = {n:,}, at ε = {short(epsilon)}"
     if not found:
         return layout.answer(f"{where} there is no run yet: the curve is drawn while you watch.")
     plain = f'<b class="plain">{short(found[0].plain)}</b>'
@@ -333,7 +334,7 @@ def sensitivity(settings: LabSettings) -> None:
         sizes, wanted = numbers_of("n", settings.sizes, int), numbers_of(control, values, kind)
         return settings.sweep_of(arm, n=sizes, epsilon=[epsilon], vary=(control, wanted))
 
-    question = f"How much does it matter? {title} of {in_a_text(arm.title)}, at ε = {epsilon:g}"
+    question = f"How much does it matter? {title} of {in_a_text(arm.title)}, at ε = {short(epsilon)}"
     charted(settings, plan, top, question, sensitivity_chart, measure, "sensitivity", begins=arm.title)
 
 
@@ -443,7 +444,7 @@ def needed(settings: LabSettings) -> None:
     share = percent / 100
     least = least_runs(share) if 0 < share < 1 else MAX_RUNS + 1
     if least <= MAX_RUNS:  # a share that needs more is refused anyway
-        why = f": {percent:g} % cannot be shown with fewer" if least > USUAL_RUNS else ""
+        why = f": {short(percent)}% cannot be shown with fewer" if least > USUAL_RUNS else ""
         st.caption(f"Every value that is tried has {max(USUAL_RUNS, least):,} runs{why}.")
 
     def words(found: Any) -> str:

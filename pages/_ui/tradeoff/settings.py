@@ -18,8 +18,8 @@ from dpgrams_core.datasets.registry import dataset_info, datasets_of, same_recor
 from dpgrams_core.figures.curve import method_title
 from dpgrams_core.model.checks import whole
 from dpgrams_core.model.errors import SpecError
+from dpgrams_core.model.format import time_words
 from dpgrams_core.model.measures import MEASURES, measure_titles, measures_with_parts, offered_measures
-from dpgrams_core.model.progress import time_words
 from dpgrams_core.model.run import AnyDataset, DatasetInfo, Run
 from dpgrams_core.model.settings import DELTAS
 from dpgrams_core.studies.ablation import ladders

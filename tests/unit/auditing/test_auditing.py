@@ -307,7 +307,7 @@ class TestWords:
         assert result.caught
         assert result.claimed_status == "none"
         assert result.verdict.startswith("Caught: broken_sum claims ε = 1,")
-        assert "95 % confidence" in result.verdict
+        assert "95% confidence" in result.verdict
 
     def test_a_pass_proves_nothing_and_says_so(self, result):
         passed = replace(result, epsilon_claimed=100.0)

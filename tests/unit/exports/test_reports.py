@@ -26,9 +26,10 @@ from dpgrams_core.exports.report import (
 from dpgrams_core.figures.modes import contour_chart
 from dpgrams_core.figures.style import Chart
 from dpgrams_core.figures.traces import density_grid
+from dpgrams_core.model.format import one_in, percent
 from dpgrams_core.privacy.composition import Totals
 from dpgrams_core.privacy.ledger.book import Account, Charge
-from dpgrams_core.privacy.meaning import belief, one_in, percent
+from dpgrams_core.privacy.meaning import belief
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \"quotes\" 'too'"
 

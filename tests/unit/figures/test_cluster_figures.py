@@ -223,7 +223,7 @@ def test_the_confusion_table_counts_every_record_once(scene):
         assert counts[i, j] == np.sum((data.labels == i) & (near == j))
     np.testing.assert_array_equal(chart.figure.data[0].text, counts)
     share = 100 * counts.max(axis=0).sum() / data.n
-    assert chart.sentence.startswith(f"{share:.0f} % of the records")
+    assert chart.sentence.startswith(f"{share:.0f}% of the records")
     assert "never part of a release" in chart.sentence
 
 

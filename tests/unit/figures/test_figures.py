@@ -10,8 +10,9 @@ import pytest
 from dpgrams_core import load_dataset, run
 from dpgrams_core.figures.curve import tradeoff_chart
 from dpgrams_core.figures.modes import anchors_chart, contour_chart, released_chart, runs_chart, surface_chart
-from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, short
+from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH
 from dpgrams_core.figures.traces import density_grid
+from dpgrams_core.model.format import short
 from dpgrams_core.model.measures import match_modes
 from dpgrams_core.sweeps.run import plan_cells, run_cell
 from tests.drawn import trace

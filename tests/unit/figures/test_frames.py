@@ -10,7 +10,7 @@ import pytest
 
 from dpgrams_core import DataError, SpecError, load_dataset, run, score
 from dpgrams_core.figures import frames
-from dpgrams_core.figures.style import short
+from dpgrams_core.model.format import short
 from dpgrams_core.model.run import Run
 from dpgrams_core.numerics.surface import ReleasedSurface
 
@@ -158,7 +158,7 @@ def test_the_frames_of_regression_and_clusters_are_the_engines_too():
         release = run(method, data, seed=1, epsilon=2.0)
         made = frames.frame(data, Run(method=method, dataset="sinusoid", n=300, epsilon=2.0, seed=1), "It")
         np.testing.assert_array_equal(made.places, release.curve)
-        assert f"{100 * score(release, data)['branch_recall']:.0f} %" in made.sentence
+        assert f"{100 * score(release, data)['branch_recall']:.0f}%" in made.sentence
         assert made.table[1][1:3] == [f"{value:.3f}" for value in release.curve[0]]
         assert ("surface" in made.layers) == (release.surface is not None)
         assert ("tracks" in made.layers) == (release.trajectories is not None)

@@ -149,7 +149,7 @@ def test_a_column_may_be_called_as_one_of_ours():
 def test_twin_curve_says_what_it_drew():
     chart = twin_curve([0.1, 1.0, 5.0], [[0.0, 0.5], [1.0, 1.0]], [[1, 2], [0, 0]], paid=1.0)
     assert chart.table["found again, %"].tolist() == [25, 100]
-    assert re.search(r"at ε = 1 100 %.*at ε = 0.1 25 %", chart.sentence)
+    assert re.search(r"at ε = 1 100%.*at ε = 0.1 25%", chart.sentence)
 
 
 def test_agreement_counts_what_is_missing_and_what_is_not_there():

@@ -32,7 +32,7 @@ def test_the_picture_of_the_release_has_a_ring_for_each_sure_mode(released: Rele
     assert np.isnan(ring.x).sum() == len(released.modes) == 4
     assert "95 times in 100" in chart.sentence
     assert "not to be trusted" not in chart.sentence
-    assert (chart.table["± x (95 %)"] > 0).all()
+    assert (chart.table["± x (95%)"] > 0).all()
     np.testing.assert_array_equal(chart.table["chance that it is noise"], released.noise_chances)
     assert "chance that it is noise" in chart.sentence
     assert "at most 5 lists in 100" in chart.sentence
@@ -43,4 +43,4 @@ def test_a_weak_mode_has_no_ring_and_it_is_said(released: Release) -> None:
     (ring,) = [trace for trace in chart.figure.data if trace.name == REGION_WORDS]
     assert np.isnan(ring.x).sum() == 3
     assert "1 of 4 modes stand less than 5 σ above the noise: a region there is not to be trusted" in chart.sentence
-    assert np.isnan(chart.table["± x (95 %)"].iloc[3])
+    assert np.isnan(chart.table["± x (95%)"].iloc[3])

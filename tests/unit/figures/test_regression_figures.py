@@ -86,7 +86,7 @@ def test_the_table_under_the_branches_has_the_scores(scene):
         assert row["curve"] == title
         assert row["oracle MSE"] == scores["mse"]
         assert row["branches found, %"] == pytest.approx(100 * scores["branch_recall"])
-        assert f"{title} {100 * scores['branch_recall']:.0f} %" in chart.sentence
+        assert f"{title} {100 * scores['branch_recall']:.0f}%" in chart.sentence
 
 
 def test_points_outside_the_picture_are_counted(scene):
@@ -267,7 +267,7 @@ def test_the_curve_has_a_pms_line_for_every_n_and_the_recall_in_its_table():
     assert {"branch_recall", "spurious", "coverage", "status"} <= set(chart.table.columns)
     assert "Means of 2 (partial mean shift 1) runs" in chart.sentence
     recall = [np.mean(result.scores["branch_recall"]) for result in results[3:5]]
-    assert f"share of branches found goes from {100 * recall[0]:.0f} % to {100 * recall[1]:.0f} %" in chart.sentence
+    assert f"share of branches found goes from {100 * recall[0]:.0f}% to {100 * recall[1]:.0f}%" in chart.sentence
 
 
 def test_the_curve_has_ticks_to_read_within_one_decade_and_over_many():

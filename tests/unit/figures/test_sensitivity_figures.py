@@ -64,13 +64,13 @@ def test_a_line_for_each_n_and_a_level_for_what_has_no_such_control():
 def test_the_band_holds_the_middle_of_the_runs_and_is_left_out_among_many_lines():
     cells = planned()
     results = made(cells, valley, spread=0.2)
-    band = named(sensitivity_chart(results, cells), "middle 80 % of runs")
+    band = named(sensitivity_chart(results, cells), "middle 80% of runs")
     expected = [np.quantile(result.scores["mse"], share) for share in (0.9, 0.1) for result in results]
     assert list(band.y) == pytest.approx([*expected[:3], *expected[:2:-1]])
     many = planned(n=[500, 600, 700, 800])
     names = [trace.name for trace in sensitivity_chart(made(many, valley), many).figure.data]
     assert len(names) == 4
-    assert "middle 80 % of runs" not in names
+    assert "middle 80% of runs" not in names
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from dpgrams_core.figures import start
 from dpgrams_core.figures.frames import epsilon_stops
 from dpgrams_core.figures.traces import grid_axes
 from dpgrams_core.model.errors import DataError
-from dpgrams_core.privacy.meaning import belief, percent
+from dpgrams_core.model.format import percent
+from dpgrams_core.privacy.meaning import belief
 
 STOPS = epsilon_stops("functional")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpgrams_core.model.checks import release_box
 from dpgrams_core.model.environment import read_dask, read_settings
+from dpgrams_core.model.format import time_words
 from dpgrams_core.model.guarantee import (
     GIVEN_REPRESENTATION,
     STATUSES,
@@ -27,7 +28,7 @@ from dpgrams_core.model.measures import (
     score_branches,
 )
 from dpgrams_core.model.places import ENGINE, place_of
-from dpgrams_core.model.progress import time_left, time_words
+from dpgrams_core.model.progress import time_left
 from dpgrams_core.model.representation import standardise
 from dpgrams_core.model.results import Release
 from dpgrams_core.model.run import Run, plain

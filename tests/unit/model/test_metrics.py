@@ -136,7 +136,7 @@ def test_a_measure_is_one_entry_and_is_known_to_scores_sweeps_pictures_and_the_s
         measure="toy_count",
         target=0,
     )
-    assert found.question.wish == "toy count at least 0 in 50 % of runs"
+    assert found.question.wish == "toy count at least 0 in 50% of runs"
     assert found.status == "already"
 
 

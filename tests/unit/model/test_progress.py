@@ -17,7 +17,8 @@ from dpgrams_core.auditing import stream_audit
 from dpgrams_core.cli.sweep import LINE_SECONDS, Progress
 from dpgrams_core.methods.baselines.mean_shift import fast_mean_shift
 from dpgrams_core.methods.dp_grams.rounds import kernel_sums
-from dpgrams_core.model.progress import Stopped, checkpoint, stoppable, time_left, time_words, uninterrupted
+from dpgrams_core.model.format import time_words
+from dpgrams_core.model.progress import Stopped, checkpoint, stoppable, time_left, uninterrupted
 from dpgrams_core.numerics.density import clipped_score, density_and_gradient
 from dpgrams_core.numerics.kernels import KERNELS
 from dpgrams_core.numerics.sketch import feature_sums

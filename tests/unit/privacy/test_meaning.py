@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
 
+from dpgrams_core.model.format import one_in, percent, tiny
 from dpgrams_core.privacy.calibration import gaussian_delta, gaussian_multiplier
 from dpgrams_core.privacy.meaning import (
     MARGIN,
@@ -18,9 +19,6 @@ from dpgrams_core.privacy.meaning import (
     largest_power,
     meeting_point,
     odds_factor,
-    one_in,
-    percent,
-    tiny,
 )
 
 BUDGETS = [(0.1, 1e-6), (1.0, 1e-6), (1.0, 1e-3), (5.0, 1e-9), (10.0, 1e-3)]

@@ -140,7 +140,7 @@ def test_the_power_is_the_share_of_searches_that_recognise_a_good_value(rng, fla
         assert stats.binomtest(shown, len(tries), asked.power(share)).pvalue > flake_rate
     assert replace(ASKED, runs=10).power(1.0) == 0.0  # too few to show anything
     assert (
-        "With 60 runs, a true share of 97 % is recognised in 16 % of tries."
+        "With 60 runs, a true share of 97% is recognised in 16% of tries."
         in last_of(search(ASKED, fixed_counts(ASKED, rising))).sentence
     )
 
@@ -317,7 +317,7 @@ def test_the_chart_marks_every_value_with_its_interval_and_the_bracket():
         high = np.add(marks[name].y, marks[name].error_y.array)
         assert high == pytest.approx([item.interval[1] for item in mine])
         assert marks[name].marker.color == PRIVATE
-    assert list(marks["wished: 90 %"].y) == [0.9, 0.9]
+    assert list(marks["wished: 90%"].y) == [0.9, 0.9]
     (band,) = chart.figure.layout.shapes
     assert (band.x0, band.x1) == (found.misses_at, found.reaches_at)
     assert list(chart.table["ε"]) == [item.value for item in found.tried]
