@@ -84,7 +84,7 @@ def answer(run: Run, entries: Sequence[pictures.Entry]) -> str:
     verdicts: dict[bool, list[str]] = {True: [], False: []}
     for entry in entries:
         colour = "private" if entry.private else "plain"
-        text = f'{in_a_text(entry)} <b class="{colour}">{entry.scores["ari"]:.2f}</b>'
+        text = f'{in_a_text(entry)} <b class="{colour}">{fixed(entry.scores["ari"])}</b>'
         none = "" if len(entry.release.modes) else " (no centre: nothing stands above its noise)"
         verdicts[entry.private].append(text + none)
     private, plain = (" and ".join(verdicts[claims]) for claims in (True, False))
