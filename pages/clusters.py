@@ -106,7 +106,7 @@ def panel(run: Run, data: Dataset, entry: pictures.Entry, place: str) -> Chart:
         st.markdown(f"ARI **{fixed(entry.scores['ari'])}**", width="content")
         layout.badge(entry.release.guarantee)
     picture = cache.picture(run, pictures.panel_chart, data, entry)
-    charts.plot(picture.figure, f"panel_{place}_chart", picture.sentence)
+    charts.plot(picture.figure, f"panel_{place}_chart", f"{entry.title}: {picture.sentence}")
     st.caption(picture.sentence)
     if entry.release.method == "mean_shift_c":
         for caveat in entry.release.guarantee.caveats:

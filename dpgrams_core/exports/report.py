@@ -88,7 +88,8 @@ _REPORT = """\
 {% extends "page" %}
 {% macro listed(sentences) %}<ul>{% for text in sentences %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
 {% macro numbers(title, table) %}
-<div class="scroll"><table>{% if title %}<caption>The numbers of {{ title }}</caption>{% endif %}<thead>
+<div class="scroll" tabindex="0" role="region" aria-label="Numbers of {{ title or "the picture" }}">
+<table>{% if title %}<caption>The numbers of {{ title }}</caption>{% endif %}<thead>
 <tr>{% for name in table.columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in table.head(most_rows).itertuples(index=False, name=None) %}
 <tr>{% for value in row %}<td>{{ value | cell }}</td>{% endfor %}</tr>
