@@ -29,7 +29,7 @@ def fixed(value: float, digits: int = 2) -> str:
     >>> fixed(0.5), fixed(-1.23456, 3)
     ('0.50', '-1.235')
     """
-    return f"{value:.{digits}f}"
+    return f"{value:,.{digits}f}"
 
 
 def sigmas(value: float) -> str:
@@ -76,10 +76,11 @@ def whole_percent(share: float) -> str:
 def tiny(value: float) -> str:
     """A δ or another small number with two digits.
 
-    >>> tiny(1e-6), tiny(1.3447e-7), tiny(0.001), tiny(0.0)
-    ('1e-6', '1.3e-7', '0.001', '0')
+    >>> tiny(1e-4), tiny(1.3447e-7), tiny(0.001), tiny(0.0)
+    ('1e-4', '1.3e-7', '0.001', '0')
     """
-    return f"{value:.2g}".replace("e-0", "e-")
+    text = f"{value:.1e}" if 0 < abs(value) < 0.001 else f"{value:.2g}"
+    return text.replace("e-0", "e-").replace(".0e", "e")
 
 
 def one_in(chance: float) -> str:

@@ -217,7 +217,7 @@ def test_a_table_has_the_printed_value_ours_the_status_runs_and_command(filled):
         assert status_words(words) in head
     assert "20 runs" in head  # printed
     assert "2 runs" in head  # ours
-    assert "<span>0.738</span><small>± 0.1</small>" in rows  # 0.7375 with 0.0978
+    assert "<span>0.738</span><small>± 0.098</small>" in rows  # 0.7375 with 0.0978
     table = judged(EXPERIMENTS["modes"], shipped("modes").results)
     here = table[(table["table"] == "modes_four_corners") & (table["measure"] == "mse")]
     rivals = here[here["equal"].isna()]  # a repetition is no rival

@@ -52,7 +52,7 @@ def test_each_calibration_of_dp_pms_on_each_data_set(page, dataset, calibration)
     assert "noisy steps in y; x never moves" in all_text(page)
     assert STATUS[calibration] in all_text(page)
     assert "The predictors are public: neighbours differ in one response" in all_text(page)
-    assert metrics(page)["Branches found"].endswith(" %")
+    assert metrics(page)["Branches found"].endswith("%")
 
 
 def test_the_functional_release_on_the_other_data_set(page):

@@ -29,7 +29,7 @@ from dpgrams_core.figures.own_records import records_picture
 from dpgrams_core.figures.style import CHANCE, Chart
 from dpgrams_core.model.environment import read_settings
 from dpgrams_core.model.errors import DataError, SpecError
-from dpgrams_core.model.format import chance_words, short, sigmas, written
+from dpgrams_core.model.format import chance_words, fixed, short, sigmas, written
 from dpgrams_core.model.guarantee import NEIGHBOURS
 from dpgrams_core.model.settings import FACTORS
 from dpgrams_core.numerics.scaling import SurfaceInUnits, rescaled
@@ -126,7 +126,7 @@ def _at(units: Units, place: np.ndarray) -> list[str]:
     said = []
     for name, value, (low, high) in zip(units.columns, place, units.box, strict=True):
         digits = -int(np.floor(np.log10((high - low) / 20)))
-        rounded = f"{round(float(value), digits) + 0.0:,.{max(0, digits)}f}" if abs(digits) < 7 else short(value)
+        rounded = fixed(round(float(value), digits) + 0.0, max(0, digits)) if abs(digits) < 7 else short(value)
         said.append(f"{name} {rounded}")
     return said
 
