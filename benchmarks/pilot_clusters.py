@@ -56,8 +56,8 @@ STEPS = (30, 100, 300)
 FIRST = (300.0, 4_096, 100, 2)  # weight, places, steps, steps towards the peaks
 
 
-def pilot_data(n: int, d: int, k: int, shape: str, seed: int) -> Dataset:
-    """Clusters of one shape and of unequal size and distance, whitened in a standard box."""
+def raw_clusters(n: int, d: int, k: int, shape: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Clusters of one shape and of unequal size and distance: records (n, d) and the number of each one's cluster."""
     rng = np.random.default_rng([seed, n, d, k])
     shares = rng.dirichlet(np.full(k, 4.0))
     if shape == "one large":
@@ -73,7 +73,12 @@ def pilot_data(n: int, d: int, k: int, shape: str, seed: int) -> Dataset:
     elif shape == "long":
         mixing = rng.standard_normal((k, d, d)) * 0.5 + np.eye(d)
         own = np.einsum("nij,nj->ni", mixing[labels], own)
-    points = 2.4 * rng.standard_normal((k, d))[labels] + own
+    return 2.4 * rng.standard_normal((k, d))[labels] + own, labels
+
+
+def pilot_data(n: int, d: int, k: int, shape: str, seed: int) -> Dataset:
+    """The same, whitened in a standard box."""
+    points, labels = raw_clusters(n, d, k, shape, seed)
     points = whitened_pca(standardise(points)[0], d).scores
     return Dataset(name="pilot", kind="clusters", points=points, box=[(-4.0, 4.0)] * d, labels=labels)
 

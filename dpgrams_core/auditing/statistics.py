@@ -9,12 +9,14 @@ statistics of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dpgrams_core.auditing.pairs import NeighbourPair
 from dpgrams_core.methods.dp_grams.rounds import kernel_sums
+from dpgrams_core.methods.functional.paid import ColumnSums
+from dpgrams_core.model.representation import PaidColumns
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.pooled import PooledRounds
 from dpgrams_core.numerics.rounding import whitened_axes
@@ -58,7 +60,9 @@ class Statistics:
         if release.trajectories is not None and len(release.trajectories) > 1:
             found |= self._of_points("ends", release.trajectories[-1])
             found |= self._of_steps(release.trajectories)
-        if release.bare_surface is not None:
+        if release.paid is not None:
+            found |= self._of_paid(release, release.paid)
+        elif release.bare_surface is not None:
             found |= self._of_surface(release.bare_surface)
         if release.pooled is not None:
             found |= self._of_rounds(release.pooled, release.spec.batch_size)
@@ -122,6 +126,21 @@ class Statistics:
             "surface: new height minus old": new - old,
             f"surface: {LIKELIHOOD}": float((surface.coefficients * self._projection).sum()),
         }
+
+    def _of_paid(self, release: Release, paid: PaidColumns) -> dict[str, float]:
+        """The logarithm of the likelihood ratio, given what was released before each part: the three add up."""
+        ranges, surface = tuple(map(tuple, paid.ranges.tolist())), release.bare_surface
+        assert surface is not None
+        parts: list[tuple[Callable[[Array], Array], Array]] = [
+            (ColumnSums(ranges), paid.sums[0]),
+            (ColumnSums(ranges, tuple(paid.middle.tolist())), paid.sums[1]),
+            (lambda points: surface.exact(paid.project(points)), surface.coefficients),
+        ]
+        ratio = 0.0
+        for (sums, numbers), event in zip(parts, release.events, strict=True):
+            first, second = (sums(points) for points in self.records)
+            ratio += float(((second - first) * (numbers - (first + second) / 2)).sum()) / event.noise_scale**2
+        return {f"paid columns and surface: {LIKELIHOOD}": ratio}
 
     def _of_rounds(self, pooled: PooledRounds, batch_size: int) -> dict[str, float]:
         """The logarithm of the likelihood ratio of the two worlds, given where each round looked.

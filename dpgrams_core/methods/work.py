@@ -133,6 +133,7 @@ def functional(spec: Any, n: int, box: Array) -> float:
 @in_seconds
 def functional_c(spec: Any, n: int, box: Array) -> float:
     """The surface, and k-means over the likeliest places: of an unknown number for each of twenty."""
+    box = box[: spec.components]  # paid columns are few
     h = _release_bandwidth(spec, n, box, BANDWIDTH_SCALE)
     # The likeliest places of the records, and k-means over them: a sketch has a kernel between all places.
     return _surface(n, box, h) + (5e5 if len(box) <= GRID_DIMENSIONS else 2.5e7) + 1e4 * (spec.n_clusters or 500)

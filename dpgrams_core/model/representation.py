@@ -74,6 +74,41 @@ class Representation:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class PaidColumns:
+    """Columns that were bought with a share of the budget: all of it was released, and to use them takes nothing else.
+
+    A record is mapped by the public ``ranges`` (p, 2) to u in [-1, 1]^p, clipped, and its new columns are
+    t = components (u - middle), clipped to ``box`` (d, 2), with ``components`` (d, p) orthonormal.  ``sums`` are the
+    noisy numbers that all of this was computed from: those of the mean, and those of the second moments.
+    """
+
+    ranges: Array
+    middle: Array
+    components: Array
+    box: Array
+    sums: tuple[Array, Array]
+
+    def __post_init__(self) -> None:
+        freeze(self, "ranges", "middle", "components", "box")
+
+    def project(self, points: Array) -> Array:
+        """Records or places (n, p) in the new columns, (n, d); a record that misses a value misses all of them."""
+        return np.clip((in_ranges(points, self.ranges) - self.middle) @ self.components.T, *self.box.T)
+
+    def back(self, places: Array) -> Array:
+        """Places (..., d) of the new columns in those of the data, (..., p)."""
+        half = (self.ranges[:, 1] - self.ranges[:, 0]) / 2
+        return self.ranges.mean(axis=1) + (places @ self.components + self.middle) * half
+
+
+def in_ranges(points: Array, ranges: Array) -> Array:
+    """Records (n, p) with every column moved from its public range (p, 2) to -1 to 1, and clipped there."""
+    middle, half = ranges.mean(axis=1), (ranges[:, 1] - ranges[:, 0]) / 2
+    with np.errstate(all="ignore"):  # far outside is infinite, and clipped; a warning would tell of a record
+        return np.clip((points - middle) / half, -1.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FittedPCA:
     """Whitened scores (n, d) of a table and the map back, as ``Representation`` wants it."""
 

@@ -16,7 +16,7 @@ from dpgrams_core.model.errors import DataError
 from dpgrams_core.model.format import percent
 from dpgrams_core.model.guarantee import GIVEN_REPRESENTATION
 from dpgrams_core.model.guarantee import Guarantee as Guarantee
-from dpgrams_core.model.representation import Representation
+from dpgrams_core.model.representation import PaidColumns, Representation
 from dpgrams_core.numerics.pooled import PooledRounds
 from dpgrams_core.numerics.scaling import BareSurface, SurfaceInUnits
 
@@ -248,6 +248,7 @@ class Release:
     ``surface``, on its coefficients); ``significance`` (k,) says how far each mode stands above the noise, and
     ``heights`` (k,) how many records, by the kernel's weight, stand around it.  ``pooled`` are the rounds of the tight
     calibration: every number that they released, and the estimate from all of them, in the box that the method saw.
+    With ``paid`` columns the surface is over their box, and modes, anchors and trajectories are in those of the data.
     """
 
     method: str
@@ -264,6 +265,7 @@ class Release:
     significance: np.ndarray | None = None
     heights: np.ndarray | None = None
     pooled: PooledRounds | None = field(default=None, repr=False)
+    paid: PaidColumns | None = field(default=None, repr=False)
     door: str = "simulation"
     seed: int | None = None
     _diagnostics: Diagnostics | None = field(default=None, repr=False)

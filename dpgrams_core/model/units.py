@@ -35,7 +35,9 @@ def in_units(release: Release, seen: Array, box: Array) -> Release:
     places = {name: getattr(release, name) for name in names}
     moved: dict[str, Any] = {n: rescaled(value, seen, box) for n, value in places.items() if value is not None}
     moved["spec"] = settings_moved(release.spec, seen, box)
-    if release.bare_surface is not None:
+    if release.paid is not None:  # its surface has columns of its own, which have no units
+        moved["paid"] = replace(release.paid, ranges=box)
+    elif release.bare_surface is not None:
         moved["surface"] = SurfaceInUnits(release.bare_surface, box)
     found = release._diagnostics
     if found is not None and found.candidates is not None:  # points, or for regression responses

@@ -7,6 +7,7 @@ is charged.  What is read off the draw afterwards is left out: a failure there l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -88,6 +89,7 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
     if method in METHODS and not METHODS[method].private:
         raise DataError(f"{METHODS[method].title} has no privacy and the data are private; nothing was run.")
     refuse_read_bandwidth(options)
+    _refuse_paid(options)
     chosen, spec = asked(method, data, options)
     if data.candidates is not None and len(data.candidates) > MAX_CANDIDATES:  # the stand-in has none of its own
         raise SpecError("candidates", f"{len(data.candidates):,} points", f"at most {MAX_CANDIDATES:,} candidates")
@@ -104,6 +106,12 @@ def quote(method: str, data: Dataset, **options: Any) -> Quote:
     # Events describe what a replacement costs; a claim about adding or removing a record has none of that kind.
     described = events if guarantee.neighbours != ADD_OR_REMOVE else ()
     return Quote(method=method, epsilon=epsilon, delta=delta, events=described, guarantee=guarantee)
+
+
+def _refuse_paid(options: Mapping[str, Any]) -> None:
+    """Refuse what has no price in digits before it is drawn: how many components stand above the noise is seen then."""
+    if options.get("components") is not None:
+        raise SpecError("components", options["components"], "the columns of a table are public; leave it out")
 
 
 def _priced(chosen: Method, spec: Any, stand_in: Dataset) -> tuple[tuple[Event, ...], Guarantee]:
@@ -131,6 +139,7 @@ def _priced_by_size(method: str, spec: Any, n: int, box: Box) -> tuple[tuple[Eve
 def sums_asked_for(method: str, data: Dataset, **options: Any) -> tuple[Any, KernelSums]:
     """The settings of a functional release, and what it will add up over the records: by public facts alone."""
     refuse_read_bandwidth(options)
+    _refuse_paid(options)
     chosen, spec = asked(method, data, options)
     if chosen.bare is None:
         able = ", ".join(name for name, item in METHODS.items() if item.bare is not None)

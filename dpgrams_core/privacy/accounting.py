@@ -65,14 +65,28 @@ def price(events: Iterable[Event], delta: float) -> Price:
 
     >>> price([ExponentialDraws(count=4, epsilon_each=0.025, sensitivity=0.001)], 1e-6).epsilon
     0.1
+
+    Several Gaussian releases, each chosen with the ones before it in view, are one whose 1 / z^2 is the sum of theirs:
+
+    >>> half = GaussianRelease(sensitivity=1.0, noise_scale=4.2247 * math.sqrt(2))
+    >>> round(price([half, half], 1e-6).epsilon, 4)
+    1.0
     """
     events = tuple(events)
     if len(events) == 2:
         start, rounds = events
         if isinstance(start, ExponentialDraws) and isinstance(rounds, GaussianRounds):
             return _started_rounds(start, rounds, delta)
-    stages = []
+    stages: list[tuple[str, float]] = []
     spent_delta = 0.0
+    releases = [event for event in events if isinstance(event, GaussianRelease)]
+    if len(releases) > 1:
+        parts = [(event.sensitivity / event.noise_scale) ** 2 for event in releases]
+        total = exact_epsilon(1 / math.sqrt(math.fsum(parts)), delta)
+        names = (f"release {number} of {len(parts)}" for number in range(1, len(parts) + 1))
+        stages += [(name, part / math.fsum(parts) * total) for name, part in zip(names, parts, strict=True)]
+        spent_delta = delta
+        events = tuple(event for event in events if not isinstance(event, GaussianRelease))
     for event in events:
         if isinstance(event, ExponentialDraws):
             stages.append(("start (DAP)", event.count * event.epsilon_each))

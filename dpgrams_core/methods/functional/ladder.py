@@ -57,6 +57,8 @@ CENTRE_RUNGS = (
 
 def _prepare_centres(data: Dataset, spec: FunctionalCSpec) -> FunctionalCSpec:
     true_count(data)
+    if spec.components is not None:
+        raise SpecError("components", spec.components, "the error is parted in the columns as they are; leave it out")
     h = modes.choose_release_bandwidth(clusters._inner(spec), data).value
     if data.dimension > modes.GRID_DIMENSIONS:
         check_resolution(data.box, h)

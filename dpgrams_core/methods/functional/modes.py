@@ -86,10 +86,10 @@ IN_A_SKETCH = (
 )
 
 
-def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset) -> Bandwidth:
+def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset, multiplier: float | None = None) -> Bandwidth:
     """The wished bandwidth, or the public rule of this release times the public scale; refused beyond the box."""
     if spec.bandwidth is None:
-        sigma = SENSITIVITY * gaussian_multiplier(spec.epsilon, spec.delta)
+        sigma = SENSITIVITY * (multiplier or gaussian_multiplier(spec.epsilon, spec.delta))
         value = release_bandwidth(n=data.n, d=data.dimension, box=data.box, sigma=sigma)
         chosen = Bandwidth(value * (spec.bandwidth_scale or 1.0), "release", True)
     else:
@@ -106,9 +106,11 @@ def choose_release_bandwidth(spec: FunctionalSpec, data: Dataset) -> Bandwidth:
     return chosen
 
 
-def release_event(spec: FunctionalSpec, n: int, box: Array, h: float) -> GaussianRelease:
+def release_event(
+    spec: FunctionalSpec, n: int, box: Array, h: float, multiplier: float | None = None
+) -> GaussianRelease:
     """Sensitivity and noise of a surface on a grid, from public facts alone."""
-    multiplier = gaussian_multiplier(spec.epsilon, spec.delta)
+    multiplier = multiplier or gaussian_multiplier(spec.epsilon, spec.delta)
     sensitivity = surface_sensitivity(n, box, h, multiplier)
     return GaussianRelease(sensitivity=sensitivity, noise_scale=sensitivity * multiplier)
 
@@ -192,15 +194,16 @@ class KernelSums:
         return coefficients(points, box_bases(np.array(self.box), self.bandwidth))
 
 
-def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Release:
+def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise, multiplier: float | None = None) -> Release:
     """The part that reads the records: the noisy surface or sketch with its guarantee, and no mode read off it yet.
 
     One pass over the records, of cost O(n g d) for g nodes a side; as a sketch O(n b) for the b = 32 blocks of 32
-    vertices at most.
+    vertices at most.  ``multiplier`` is the noise over the sensitivity where a part of the budget is spent elsewhere.
     """
     refuse_private(data, noise.door)
-    bandwidth = choose_release_bandwidth(spec, data)
-    h, multiplier = bandwidth.value, gaussian_multiplier(spec.epsilon, spec.delta)
+    multiplier = multiplier or gaussian_multiplier(spec.epsilon, spec.delta)
+    bandwidth = choose_release_bandwidth(spec, data, multiplier)
+    h = bandwidth.value
     box: Box = tuple(map(tuple, data.box.tolist()))
     released: type[BareSurface]
     if data.dimension > GRID_DIMENSIONS:
@@ -213,7 +216,7 @@ def release_surface(data: Dataset, spec: FunctionalSpec, noise: Noise) -> Releas
     else:
         sums = KernelSums(box, h)
         box_bases(data.box, h)  # refused before it is priced where there would be too many of them
-        event = release_event(spec, data.n, data.box, h)
+        event = release_event(spec, data.n, data.box, h, multiplier)
         released, statement = ReleasedSurface, ON_A_GRID
     guarantee = guarantee_of(spec, bandwidth, event, statement)  # priced before anything is drawn
     noisy = noise.independent_gaussian(data.add_up(sums), event.noise_scale)

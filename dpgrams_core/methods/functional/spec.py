@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpgrams_core.model import settings
-from dpgrams_core.model.specs import Spec
+from dpgrams_core.model.specs import Spec, setting
 
 OWN_RULE = "Auto: the release's public rule (h)."
 RELEASE_RULE = "the release's public bandwidth rule (h)"
+MOST_COMPONENTS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,3 +53,24 @@ class FunctionalCSpec(Spec):
     bandwidth_scale: float | None = settings.bandwidth_scale(RELEASE_RULE)
     bandwidth_from: str | None = settings.bandwidth_from()
     n_clusters: int | None = settings.n_clusters()
+    components: int | None = settings.count(
+        "Paid components",
+        "Principal components of the columns, bought with a share of ε; without them the columns as they are.",
+        MOST_COMPONENTS,
+        steps=tuple(range(1, MOST_COMPONENTS + 1)),
+        empty="none",
+        only_if=lambda spec: spec.bandwidth is None and spec.bandwidth_scale is None,
+        place="the method's own bandwidth rule",
+    )
+    component_share: float | None = setting(
+        None,
+        label="Share of the budget for the components, %",
+        words="What the components cost, as a share of 1/z² (z: noise over sensitivity); the centres get the rest.",
+        low=0.01,
+        high=0.99,
+        steps=settings.SHARES,
+        percent=True,
+        empty="auto",
+        only_if=lambda spec: spec.components is not None,
+        place="paid components",
+    )
