@@ -20,7 +20,7 @@ def short(value: float) -> str:
         return "0"
     if abs(value) >= 1000:
         return f"{float(f'{value:.3g}'):,.0f}" if abs(value) < 1e7 else f"{value:.1e}"
-    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.2g}"
+    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.2g}".replace("e-0", "e-")
 
 
 def fixed(value: float, digits: int = 2) -> str:

@@ -24,7 +24,7 @@ def test_blobs_first_screen_tables_and_sliders(dashboard):
         assert points.nth(0).locator("path.point").count() == 1_000
         assert points.nth(2).locator("path.point").count() == 4  # the true centres
     card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
-    for words in ("proven, given the representation", "ε = 1", "δ = 1e-06", "replace-one", "takes it as public"):
+    for words in ("proven, given the representation", "ε = 1", "δ = 1e-6", "replace-one", "takes it as public"):
         assert words in card
     dashboard.shoot("clusters_blobs")
     page = dashboard.page

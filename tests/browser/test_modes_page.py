@@ -24,7 +24,7 @@ def test_first_screen_answers_before_it_asks(dashboard):
     assert "found" in answer
     assert "without privacy" in answer
     card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
-    for words in ("proven", "ε = 1", "δ = 1e-06", "replace-one", "start (DAP)", "ascent", "noise"):
+    for words in ("proven", "ε = 1", "δ = 1e-6", "replace-one", "start (DAP)", "ascent", "noise"):
         assert words in card
     dashboard.shoot("modes_first_screen")
 

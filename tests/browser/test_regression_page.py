@@ -13,7 +13,7 @@ def test_first_screen_and_the_density_at_the_x_under_the_pointer(dashboard):
     assert "At ε = 1" in dashboard.answer()
     assert "LOWESS draws the mean" in dashboard.answer()
     card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
-    for words in ("proven", "ε = 1", "δ = 1e-05", "replace-one", "the release 1"):
+    for words in ("proven", "ε = 1", "δ = 1e-5", "replace-one", "the release 1"):
         assert words in card
     page = dashboard.page
     area = page.locator(".st-key-branches_chart .nsewdrag").first

@@ -182,7 +182,7 @@ def test_a_run_without_modes_is_a_gap_with_a_reason():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (math.inf, "∞"), (math.nan, "–"), (1234.5, "1,230"), (0.05, "0.05"), (2e-5, "2e-05")]
+    ("value", "text"), [(0, "0"), (math.inf, "∞"), (math.nan, "–"), (1234.5, "1,230"), (0.05, "0.05"), (2e-5, "2e-5")]
 )
 def test_numbers_are_written_as_people_write_them(value, text):
     assert short(value) == text
