@@ -59,12 +59,14 @@ def family(process: psutil.Process) -> list[psutil.Process]:
 
 
 def processor_seconds(process: psutil.Process) -> float:
-    """Time of the processor that a server took so far, all its processes together."""
+    """Time of the processor that a server took so far, all its processes together.
+
+    By Linux' clock of a process, whose number is made of the process's: /proc counts in hundredths of a second.
+    """
     spent = 0.0
     for one in family(process):
-        with suppress(psutil.NoSuchProcess):
-            times = one.cpu_times()
-            spent += times.user + times.system
+        with suppress(OSError):  # it has ended
+            spent += time.clock_gettime(~one.pid << 3 | 2)
     return spent
 
 
