@@ -182,7 +182,8 @@ with right:
     slices, place = cache.slices(run), st.session_state["reg_x"]
     charts.chart(cache.picture((run, place), pictures.slice_chart, data, release, slices, place), "slice")
     st.select_slider("x", PLACES, key="reg_x", help="The predictor to look at (x).", persist_state="session")
-charts.follow_pointer(cache.slices_as_sent(run, "branches_chart", "slice_chart", place))
+of_slices = (run, "branches_chart", "slice_chart", place)
+charts.follow_pointer("branches_chart", of_slices, partial(cache.slices_as_sent, *of_slices))
 private = [run, *([other] if beside else [])]
 with files_place:
     exports.simulation_files(

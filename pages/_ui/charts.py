@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -188,6 +189,16 @@ def to_top(key: str) -> None:
     _riser(key=key, height=1)
 
 
-def follow_pointer(squeezed: bytes) -> None:
-    """While the pointer is over one chart, show in another the frame at its x (cache.py, ``slices_as_sent``)."""
-    _follower(data=squeezed, key="follow_pointer", height=1)
+def follow_pointer(source: str, settings: Hashable, squeezed: Callable[[], bytes]) -> None:
+    """While the pointer is over one chart, show in another the frame at its x (cache.py, ``slices_as_sent``).
+
+    The frames are sent once the pointer is there.
+    """
+    wanted = f"{zlib.crc32(repr(settings).encode()):08x}"
+
+    def alone() -> None:
+        asked = str(st.session_state.get("follow_pointer", {}).get("wanted", "")).startswith(wanted)
+        data = squeezed() if asked else {"source": source, "wanted": wanted}
+        _follower(data=data, key="follow_pointer", on_wanted_change=lambda: None, height=1)
+
+    st.fragment(alone)()
