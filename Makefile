@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --require-hashes --
 # Many processes are started: each would compile everything anew where this is set.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run check test docs
+.PHONY: run check test docs pictures
 
 run: .venv/app-ready
 	$(BIN)/streamlit run app.py --server.port $(PORT)
@@ -33,6 +33,10 @@ test: .venv/dev-ready
 
 docs: .venv/dev-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# The pictures of README.md and of the handbook, from the running dashboard.
+pictures: .venv/dev-ready
+	$(BIN)/python -m docs.pictures
 
 .venv/app-ready: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

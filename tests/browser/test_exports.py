@@ -117,7 +117,7 @@ def test_a_comparison_shows_both_pictures_whole_and_prints_to_two_pages(new_cont
         notes=["A note."],
     )
     (tmp_path / "report.html").write_text(report, encoding="utf-8")
-    for width in (390, 1280):
+    for width in (390, 1100, 1440):
         tab = new_context(width, offline=True).new_page()
         tab.goto((tmp_path / "report.html").as_uri())
         tab.wait_for_selector("#picture-1 svg.main-svg", state="attached")
@@ -128,9 +128,11 @@ def test_a_comparison_shows_both_pictures_whole_and_prints_to_two_pages(new_cont
             assert drawn["width"] > 300
             assert drawn["x"] + drawn["width"] <= place["x"] + place["width"] + 1
         boxes = [tab.locator(f"#picture-{number}").bounding_box() for number in (0, 1)]
-        assert (boxes[0]["y"] == boxes[1]["y"]) == (width == 1280)
+        assert (boxes[0]["y"] == boxes[1]["y"]) == (width > 390)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         assert serious(tab) == []
+        assert tab.locator(".pictures h2").all_inner_texts() == ["tight", "experiments"]
+        assert tab.locator("caption").all_inner_texts() == ["The numbers of tight", "The numbers of experiments"]
     tab.emulate_media(media="print")
     assert pages_of(tab.pdf(prefer_css_page_size=True)) <= 2
 
