@@ -163,7 +163,8 @@ class Statistics:
 
 def _released(release: Release) -> list[Array]:
     """All numbers of a release."""
-    parts = [release.modes, release.curve, release.anchors, release.trajectories, release.significance]
+    parts = [release.modes, release.curve, release.curve_band, release.anchors, release.trajectories]
+    parts.append(release.significance)
     if release.surface is not None:
         parts.append(release.surface.coefficients)
     if release.pooled is not None:

@@ -91,6 +91,7 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
         "modes": release.modes.tolist(),
         "noise_chances": None if release.noise_chances is None else release.noise_chances.tolist(),
         "curve": None if release.curve is None else release.curve.tolist(),
+        "curve_band": None if release.curve_band is None else release.curve_band.tolist(),
         "score": scores,
         "guarantee": guarantee_fields(release.guarantee),
         "spec": dataclasses.asdict(release.spec),

@@ -19,7 +19,18 @@ from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import style
 from dpgrams_core.figures.style import CHANCE, PRIVATE, PRIVATE_MARK, WHITE, Chart, plain_layout, tint
-from dpgrams_core.figures.traces import Places, band, branch_lines, grid_axes, points, released_surface, trails
+from dpgrams_core.figures.traces import (
+    BAND_SENTENCE,
+    Places,
+    band,
+    band_columns,
+    branch_bands,
+    branch_lines,
+    grid_axes,
+    points,
+    released_surface,
+    trails,
+)
 from dpgrams_core.model.format import chance_words, fixed, short, sigmas, whole_percent
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.scaling import SurfaceInUnits
@@ -196,17 +207,19 @@ def branches_map(units: Units, release: Release, least: float = 0.0, smoothed: B
     shown = [number for number, top in sorted(tops.items()) if top >= least or least <= 0]
     where = "(%{x:.4g}, %{y:.4g}): "
     lines = branch_lines("branches", curve, branches, sigma, where, lambda _: style.ON_A_SURFACE, shown)
-    figure = go.Figure([_heat(units, surface, found.width), *lines])
+    bands = branch_bands(found.band, curve, branches, style.BAND_ON_A_SURFACE, shown)
+    figure = go.Figure([_heat(units, surface, found.width), *bands, *lines])
     plain_layout(figure, HEIGHT, units.axis(0), units.axis(1))
     kept = np.isin(branches, shown)
-    table = _numbered(units, "branch", branches[kept] + 1, curve[kept], {HIGH: sigma[kept]})
+    more = {HIGH: sigma[kept], **band_columns(found.band, kept)}
+    table = _numbered(units, "branch", branches[kept] + 1, curve[kept], more)
     count = f"{len(shown)} branch{'' if len(shown) == 1 else 'es'} of the response over the predictor"
     times = found.width / surface.bandwidth
     further = f", smoothed further to {short(times)} times its bandwidth" if times > 1 else ""
     sentence = f"{count} on the released surface{further}, coloured in units of its known noise (σ). "
     if shown:
         sentence += f"At their highest they stand {', '.join(fixed(tops[number], 1) for number in shown)} σ above it."
-    return Chart(figure, sentence, table)
+    return Chart(figure, sentence + (BAND_SENTENCE if bands else ""), table)
 
 
 def ascent_map(units: Units, release: Release) -> Chart:

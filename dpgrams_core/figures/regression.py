@@ -15,7 +15,17 @@ import plotly.graph_objects as go
 from dpgrams_core.datasets.regression import BranchMixture
 from dpgrams_core.figures import style
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH, WHITE, Chart, plain_layout
-from dpgrams_core.figures.traces import branch_lines, line, points, released_surface, trails, walkers
+from dpgrams_core.figures.traces import (
+    BAND_SENTENCE,
+    band_columns,
+    branch_bands,
+    branch_lines,
+    line,
+    points,
+    released_surface,
+    trails,
+    walkers,
+)
 from dpgrams_core.model.format import fixed, short, whole_percent
 from dpgrams_core.model.measures import default_branch_radius, score_branches
 from dpgrams_core.model.results import ConditionalTruth, Dataset, Release, refuse_private
@@ -142,14 +152,16 @@ def ridges_chart(data: Dataset, release: Release, nodes: int = 81) -> Chart:
         }
 
     lines = branch_lines("branches read off it", curve, branches, significance, "x %{x:.2f}, y %{y:.2f}: ", look)
-    table = pd.DataFrame({"branch": branches + 1, "x": curve[:, 0], "y": curve[:, 1], SIGMA: significance})
+    columns = {"branch": branches + 1, "x": curve[:, 0], "y": curve[:, 1], SIGMA: significance}
+    table = pd.DataFrame(columns | band_columns(release.curve_band))
+    bands = branch_bands(release.curve_band, curve, branches, style.BAND_ON_A_SURFACE)
     sentence = (
         f"The released surface over (x, y), in units of its known noise (σ): private, and paid for once. "
         f"{len(greatest)} {'branch stands' if len(greatest) == 1 else 'branches stand'} out of it, at most "
         f"{', '.join(greatest)} σ above the noise; its bandwidth is {short(release.spec.bandwidth)} of each side of "
         "the box, by a public rule."
-    )
-    return Chart(plain_layout(go.Figure([heat, *lines]), 420, **_over(data.box)), sentence, table)
+    ) + (BAND_SENTENCE if bands else "")
+    return Chart(plain_layout(go.Figure([heat, *bands, *lines]), 420, **_over(data.box)), sentence, table)
 
 
 def _curve(release: Release) -> Array:
@@ -183,7 +195,10 @@ def _private_curve(name: str, release: Release, *, opened: bool) -> list[go.Scat
         return {"line": line, "marker": {**mark, "opacity": strength}}
 
     where = name + ": x %{x:.2f}, y %{y:.2f}, "
-    return branch_lines(f"{name} (private)", _curve(release), release.branches, release.significance, where, look)
+    bands = branch_bands(release.curve_band, _curve(release), release.branches, style.tint(PRIVATE, 0.22))
+    return bands + branch_lines(
+        f"{name} (private)", _curve(release), release.branches, release.significance, where, look
+    )
 
 
 def _private_marks(title: str, name: str, release: Release, *, opened: bool) -> go.Scatter:

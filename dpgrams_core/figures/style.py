@@ -61,6 +61,7 @@ NON_PRIVATE_MARK: dict[str, Any] = {"symbol": "x-thin", "size": 15, "line": {"wi
 PRIVATE_MARK: dict[str, Any] = {"symbol": "circle", "size": 16, "color": PRIVATE, "opacity": 0.85}
 PRIVATE_MARK["line"] = {"width": 1.5, "color": WHITE}
 # A released line over a released surface, of which both are orange.
+BAND_ON_A_SURFACE = tint("#ffffff", 0.35)
 ON_A_SURFACE: dict[str, Any] = {
     "line": {"color": WHITE, "width": 1.5},
     "marker": {"size": 7, "color": PRIVATE, "line": {"width": 1, "color": WHITE}},

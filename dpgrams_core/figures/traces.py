@@ -69,6 +69,34 @@ def rings(places: Array, covariances: Array, name: str, colour: str, **more: Any
     return line(np.concatenate(drawn).T if drawn else ([], []), name, colour, width=2, **more)
 
 
+BAND_WORDS = "95% band of each branch"
+BAND_SENTENCE = (
+    " The band says how far noise may have moved a branch: at each x it is made to hold, 95 times in 100, where the "
+    "same reading would put it without noise. It allows for the noise alone, not for other records or for smoothing, "
+    "and is not to be trusted where a branch hardly stands above the noise."
+)
+
+
+def branch_bands(
+    band_of: Array | None, curve: Array, branches: Array, fill: str, shown: Sequence[int] | None = None
+) -> list[go.Scatter]:
+    """The band of each branch of a curve (or those ``shown``), under one name; none where there is no band."""
+    traces: list[go.Scatter] = []
+    for number in () if band_of is None else np.unique(branches) if shown is None else shown:
+        mine = branches == number
+        low, high = band_of[mine].T  # type: ignore[index]
+        listed = {"showlegend": not traces, "legendgroup": BAND_WORDS}
+        traces.append(band(curve[mine, 0], low, high, fill, BAND_WORDS, **listed))
+    return traces
+
+
+def band_columns(band_of: Array | None, rows: Array | slice = slice(None)) -> dict[str, Array]:
+    """A band as two columns of a table."""
+    if band_of is None:
+        return {}
+    return dict(zip(("lower (95%)", "upper (95%)"), band_of[rows].T, strict=True))
+
+
 def branch_lines(
     name: str,
     curve: Array,

@@ -243,7 +243,8 @@ class Release:
     """What a method gives out. Every field here may be published; diagnostics may not.
 
     ``modes`` (k, d), or for regression no modes but ``curve`` with rows (x, y) and, where known, the number of the
-    branch of each row in ``branches``; ``anchors`` (starts, d); ``trajectories`` (steps + 1, starts, d).
+    branch of each row in ``branches`` and its 95 % band in ``curve_band``, rows (lower, upper) of y: where noise alone
+    may have moved it, so of the *smoothed density*; ``anchors`` (starts, d); ``trajectories`` (steps + 1, starts, d).
     ``noise_scale`` is the standard deviation of the noise on each score coordinate (or, with a
     ``surface``, on its coefficients); ``significance`` (k,) says how far each mode stands above the noise, and
     ``heights`` (k,) how many records, by the kernel's weight, stand around it.  ``pooled`` are the rounds of the tight
@@ -260,6 +261,7 @@ class Release:
     trajectories: np.ndarray | None = None
     curve: np.ndarray | None = None
     branches: np.ndarray | None = None
+    curve_band: np.ndarray | None = None
     noise_scale: float | None = None
     surface: BareSurface | SurfaceInUnits | None = None
     significance: np.ndarray | None = None
@@ -271,7 +273,7 @@ class Release:
     _diagnostics: Diagnostics | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        freeze(self, "modes", "anchors", "trajectories", "curve", "significance", "heights")
+        freeze(self, "modes", "anchors", "trajectories", "curve", "curve_band", "significance", "heights")
         freeze(self, "branches", dtype=int)
 
     @property

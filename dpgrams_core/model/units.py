@@ -34,6 +34,8 @@ def in_units(release: Release, seen: Array, box: Array) -> Release:
     names = ("modes", "anchors", "trajectories", "curve")
     places = {name: getattr(release, name) for name in names}
     moved: dict[str, Any] = {n: rescaled(value, seen, box) for n, value in places.items() if value is not None}
+    if release.curve_band is not None:
+        moved["curve_band"] = rescaled(release.curve_band, seen[[1, 1]], box[[1, 1]])
     moved["spec"] = settings_moved(release.spec, seen, box)
     if release.paid is not None:  # its surface has columns of its own, which have no units
         moved["paid"] = replace(release.paid, ranges=box)

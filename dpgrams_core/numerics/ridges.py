@@ -18,6 +18,8 @@ from dpgrams_core.numerics.surface import ReleasedSurface
 Array = np.ndarray
 WEAK, STRONG = 2.5, 4.0
 RELATIVE = 0.4
+BAND_NODES = 60  # a bandwidth, along y; between them the slope is a line
+NORMAL_95 = 1.959964
 NODES_PER_BANDWIDTH = 10  # along y; a parabola through three of them places a peak to a thousandth of a bandwidth
 
 
@@ -41,6 +43,34 @@ def trace_ridges(surface: ReleasedSurface, x: Array, width: float | None = None)
     ridges = [Ridge(x[column[chain]], y[chain], height[chain]) for chain in chains]
     ridges.sort(key=lambda ridge: -float(ridge.height.max()))
     return [ridge for number, ridge in enumerate(ridges) if number == 0 or ridge.height.max() > STRONG]
+
+
+def ridge_bands(surface: ReleasedSurface, x: Array, y: Array, width: float | None = None) -> Array:
+    """The 95 % band (rows, 2), lower and upper, of branches at rows (x, y): of the smoothed density, by noise alone.
+
+    Where the surface without noise has its peak in y, its slope is 0, so the released slope there is noise of exactly
+    known spread: the places around y whose slope noise may have made hold that peak in 95 of 100 releases.  No
+    linearisation is needed.  A band ends at the box at the latest.
+    """
+    bandwidth = surface.bandwidth if width is None else width
+    across, along = surface.bases
+    low, high = surface.box[1]
+    nodes = np.linspace(low, high, int(np.ceil((high - low) / bandwidth * BAND_NODES)) + 2)
+    slope, places = along.values(nodes, bandwidth, 1), across.values(x, bandwidth)
+    spread = surface.noise_scale * np.sqrt(np.outer((places**2).sum(axis=0), (slope**2).sum(axis=0)))
+    heights = places.T @ surface.coefficients @ slope / spread
+    found = np.empty((len(x), 2))
+    for number, (row, at) in enumerate(zip(heights, y, strict=True)):
+        found[number] = low, high
+        rising, falling = (
+            np.flatnonzero((nodes < at) & (row > NORMAL_95)),
+            np.flatnonzero((nodes > at) & (row < -NORMAL_95)),
+        )
+        if len(rising):  # from the last place below that is surely uphill to where noise may have made the slope
+            found[number, 0] = min(at, np.interp(-NORMAL_95, -row[rising[-1] :][:2], nodes[rising[-1] :][:2]))
+        if len(falling):
+            found[number, 1] = max(at, np.interp(NORMAL_95, -row[: falling[0] + 1][-2:], nodes[: falling[0] + 1][-2:]))
+    return found
 
 
 def _peaks_in_y(surface: ReleasedSurface, x: Array, bandwidth: float) -> tuple[Array, Array, Array]:

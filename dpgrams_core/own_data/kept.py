@@ -39,7 +39,15 @@ from dpgrams_core.privacy.ledger.digest import Identity
 Array = np.ndarray
 FORMAT = 3
 IN_UNITS = 3  # the first format with places in the units of the columns
-_DIMENSIONS = {"modes": 2, "anchors": 2, "trajectories": 3, "curve": 2, "significance": 1, "branches": 1}
+_DIMENSIONS = {
+    "modes": 2,
+    "anchors": 2,
+    "trajectories": 3,
+    "curve": 2,
+    "curve_band": 2,
+    "significance": 1,
+    "branches": 1,
+}
 _ROUNDS = ("h", "length", "prior", "noise")
 _SURFACES: dict[str, type[ReleasedSurface] | type[ReleasedSketch]] = {
     kind.kind: kind for kind in (ReleasedSurface, ReleasedSketch)
@@ -195,7 +203,7 @@ def _release(facts: dict[str, Any], arrays: dict[str, Array]) -> RecordedRelease
         name: _checked(arrays[name], number, columns) for name, number in _DIMENSIONS.items() if name in arrays
     }
     shown = rows["modes" if "curve" not in rows else "curve"]
-    if any(len(rows[name]) != len(shown) for name in ("significance", "branches") if name in rows):
+    if any(len(rows[name]) != len(shown) for name in ("curve_band", "significance", "branches") if name in rows):
         raise ValueError("rows that do not fit together")
     seen, box = _box(arrays["box"], columns), np.array(record.box)
     bare, told = None, facts["surface"]

@@ -17,7 +17,7 @@ from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.bandwidths import REFERENCE_SPREAD, mean_side
 from dpgrams_core.numerics.bumps import find_bumps, find_sketch_bumps
 from dpgrams_core.numerics.merging import radius_groups
-from dpgrams_core.numerics.ridges import trace_ridges
+from dpgrams_core.numerics.ridges import ridge_bands, trace_ridges
 from dpgrams_core.numerics.scaling import SurfaceInUnits
 from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, noise_ceiling, noise_chances, public_points
 from dpgrams_core.numerics.surface import ReleasedSurface
@@ -186,6 +186,7 @@ class Branches:
     numbers: Array
     heights: Array
     width: float
+    band: Array | None = None  # (rows, 2): 95 % of where noise may have moved each row
 
 
 def own_branches(release: Release) -> Branches:
@@ -194,7 +195,9 @@ def own_branches(release: Release) -> Branches:
     assert release.curve is not None
     assert release.branches is not None
     assert release.significance is not None
-    return Branches(release.curve, release.branches, release.significance, release.surface.bandwidth)
+    return Branches(
+        release.curve, release.branches, release.significance, release.surface.bandwidth, release.curve_band
+    )
 
 
 def released_branches(release: Release, factor: float = 1.0) -> Branches:
@@ -218,8 +221,11 @@ def released_branches(release: Release, factor: float = 1.0) -> Branches:
     width = factor * surface.bandwidth
     ridges = trace_ridges(surface, np.linspace(surface.box[0, 0], surface.box[0, 1], release.spec.grid_size), width)
     rows = [np.stack([ridge.x, ridge.y], axis=1) for ridge in ridges]
+    places = np.concatenate(rows)
+    ends = [np.stack([places[:, 0], end], axis=1) for end in ridge_bands(surface, *places.T, width).T]
     return Branches(
-        places=in_units_of(release, np.concatenate(rows)),
+        places=in_units_of(release, places),
+        band=np.stack([in_units_of(release, end)[:, 1] for end in ends], axis=1),
         numbers=np.repeat(np.arange(len(rows)), [len(part) for part in rows]),
         heights=np.concatenate([ridge.height for ridge in ridges]),
         width=width,

@@ -9,6 +9,7 @@ import pytest
 
 import dpgrams_core as dg
 from dpgrams_core.methods.functional.modes import read_together
+from dpgrams_core.studies.coverage import band_holds
 
 RUNS, N, H = 60, 2000, 1.2
 WITHIN = 0.3  # of the mean of chi-square with two degrees: 4 standard errors of 240 regions, about
@@ -66,3 +67,15 @@ def test_an_unknown_count_is_read_as_well_as_a_known_one() -> None:
             release = dg.run("functional", data, epsilon=1.0, seed=seed, n_modes=count)
             errors[count] += dg.score(release, data)["mse_per_true_mode"]
     assert errors[None] < 1.1 * errors[4]
+
+
+def test_bands_of_branches_hold_what_they_promise_and_no_more() -> None:
+    shares, halved = [], []
+    for seed in range(20):
+        data = dg.load_dataset("sinusoid", n=2000, seed=seed)
+        release = dg.run("functional_regression", data, epsilon=1.0, seed=seed)
+        shares.append(band_holds(release, data).mean())
+        middle = release.curve[:, 1:]
+        halved.append(band_holds(replace(release, curve_band=middle + (release.curve_band - middle) / 2), data).mean())
+    assert 0.9 < np.mean(shares) < 0.985
+    assert np.mean(halved) < 0.8

@@ -17,7 +17,7 @@ from dpgrams_core.methods.functional.modes import release_surface, sized
 from dpgrams_core.methods.functional.spec import FunctionalRegressionSpec, FunctionalSpec
 from dpgrams_core.model.errors import DataError
 from dpgrams_core.model.results import Dataset, Release, refuse_private
-from dpgrams_core.numerics.ridges import trace_ridges
+from dpgrams_core.numerics.ridges import ridge_bands, trace_ridges
 from dpgrams_core.numerics.scaling import rescaled
 from dpgrams_core.numerics.surface import ReleasedSurface
 from dpgrams_core.privacy.noise import Noise
@@ -68,7 +68,7 @@ def functional_regression(data: Dataset, spec: FunctionalRegressionSpec, noise: 
     """Release the joint kernel sum once and trace the branches of y given x on it (post-processing).
 
     ``curve`` has rows (x, y), branch after branch, the most significant first; ``significance`` (rows,) says how
-    far each stands above the noise.
+    far each stands above the noise, and ``curve_band`` (rows, 2) how far noise may have moved it.
     """
     return sized(read_branches(release_joint(data, spec, noise), data.box), to_unit(data.points, data.box))
 
@@ -79,9 +79,12 @@ def read_branches(bare: Release, box: Array) -> Release:
     assert isinstance(surface, ReleasedSurface)
     ridges = trace_ridges(surface, np.linspace(0, 1, bare.spec.grid_size))
     rows = [np.stack([ridge.x, ridge.y], axis=1) for ridge in ridges]
+    places = np.concatenate(rows)
+    band = ridge_bands(surface, *places.T)
     return replace(
         bare,
-        curve=from_unit(np.concatenate(rows), box),
+        curve_band=rescaled(band, UNIT_SQUARE, box[[1, 1]]),
+        curve=from_unit(places, box),
         branches=np.repeat(np.arange(len(rows)), [len(part) for part in rows]),
         significance=np.concatenate([ridge.height for ridge in ridges]),
     )

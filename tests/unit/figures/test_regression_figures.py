@@ -24,6 +24,7 @@ from dpgrams_core.figures.regression import (
     true_branches,
 )
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, TRUTH
+from dpgrams_core.figures.traces import BAND_WORDS
 from dpgrams_core.methods.functional.regression import to_unit
 from dpgrams_core.studies.comparison import pooled
 from dpgrams_core.sweeps.run import plan_cells, run_cell
@@ -58,11 +59,15 @@ def test_every_curve_has_the_colour_of_its_kind(scene):
 def test_every_branch_is_one_line_and_together_they_are_the_release(scene):
     release = scene["functional_regression"]
     figure = branches_chart(scene["data"], [("Functional", release)], records=False, truth=False).figure
-    assert len(figure.data) == len(np.unique(release.branches))
-    rows = np.concatenate([np.column_stack([item.x, item.y]) for item in figure.data])
+    lines, bands = ([item for item in figure.data if (item.name == BAND_WORDS) is band] for band in (False, True))
+    assert len(lines) == len(bands) == len(np.unique(release.branches))
+    rows = np.concatenate([np.column_stack([item.x, item.y]) for item in lines])
     np.testing.assert_array_equal(rows, release.curve)
-    assert sum(item.showlegend for item in figure.data) == 1
-    sizes = np.concatenate([item.marker.size for item in figure.data])
+    for number, band in enumerate(bands):  # the upper edge there, and the lower one back
+        edges = release.curve_band[release.branches == number]
+        np.testing.assert_array_equal(band.y, np.concatenate([edges[:, 1], edges[::-1, 0]]))
+    assert sum(item.showlegend for item in lines) == sum(item.showlegend for item in bands) == 1
+    sizes = np.concatenate([item.marker.size for item in lines])
     order = np.argsort(release.significance)
     assert (np.diff(sizes[order]) >= 0).all()  # what stands higher above the noise is drawn larger
     assert sizes.max() > sizes.min()
@@ -71,7 +76,8 @@ def test_every_branch_is_one_line_and_together_they_are_the_release(scene):
 def test_curves_can_be_shown_one_by_one(scene):
     for fit in fits(scene):
         figure = branches_chart(scene["data"], [fit], records=False, truth=False).figure
-        assert {item.name.split(" (")[0] for item in figure.data} == {fit[0]}
+        bands = set() if fit[1].curve_band is None else {BAND_WORDS}
+        assert {item.name.split(" (")[0] for item in figure.data} == {fit[0], *bands}
     empty = branches_chart(scene["data"], [], records=True, truth=True)
     assert {item.name for item in empty.figure.data} == {"records (not private)", "true branches"}
     assert "No curve is chosen" in empty.sentence
@@ -129,6 +135,11 @@ def test_the_released_surface_is_drawn_in_units_of_its_noise(scene):
     np.testing.assert_allclose([heat.z[60][5], heat.z[20][40]], expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(chart.table[["x", "y"]], release.curve)
     np.testing.assert_array_equal(chart.table["height above the noise, σ"], release.significance)
+    edges = chart.table[["lower (95%)", "upper (95%)"]].to_numpy()
+    np.testing.assert_array_equal(edges, release.curve_band)
+    assert (edges[:, 0] <= chart.table["y"]).all()
+    assert (chart.table["y"] <= edges[:, 1]).all()
+    assert "95 times in 100" in chart.sentence
     for number in np.unique(release.branches):
         assert f"{release.significance[release.branches == number].max():.1f}" in chart.sentence
 

@@ -106,3 +106,18 @@ def test_private_data_go_through_the_release_door():
     assert (release.door, release.seed) == ("release", None)
     with pytest.raises(DataError):
         release.diagnostics  # noqa: B018
+
+
+def test_the_band_is_wider_with_more_noise_and_moves_with_the_units():
+    data = load_dataset("sinusoid", n=2000, seed=0)
+    wide, narrow = (run("functional_regression", data, epsilon=epsilon, seed=0) for epsilon in (0.5, 5.0))
+    assert np.median(np.ptp(wide.curve_band, axis=1)) > 3 * np.median(np.ptp(narrow.curve_band, axis=1))
+    for release in (wide, narrow):
+        assert (release.curve_band[:, 0] <= release.curve[:, 1]).all()
+        assert (release.curve[:, 1] <= release.curve_band[:, 1]).all()
+        assert release.curve_band.min() >= data.box[1, 0]
+        assert release.curve_band.max() <= data.box[1, 1]
+    other = np.array([[0.0, 100.0], [-1000.0, 2500.0]])
+    far = regression(data.points * [100, 1000], box=other)
+    moved = run("functional_regression", far, epsilon=5.0, seed=0)
+    np.testing.assert_allclose(moved.curve_band, 1000 * narrow.curve_band, rtol=1e-6, atol=1e-3)

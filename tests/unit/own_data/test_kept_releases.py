@@ -42,7 +42,7 @@ CASES = [
     ("dp_pms", 2, {"calibration": "tight", "n_steps": 2}),
     ("dp_kmeans", 2, {"n_clusters": 2}),
 ]
-ARRAYS = ("modes", "anchors", "trajectories", "curve", "branches", "significance")
+ARRAYS = ("modes", "anchors", "trajectories", "curve", "curve_band", "branches", "significance")
 MEMBERS = {*ARRAYS, "facts", "box", "coefficients", "surface_box", "round_places", "round_numbers"}
 
 
