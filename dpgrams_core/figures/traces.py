@@ -90,7 +90,7 @@ def branch_bands(
     return traces
 
 
-def band_columns(band_of: Array | None, rows: Array | slice = slice(None)) -> dict[str, Array]:
+def band_columns(band_of: Array | None, rows: Array | slice = slice(None)) -> dict[str, Array | None]:
     """A band as two columns of a table."""
     if band_of is None:
         return {}

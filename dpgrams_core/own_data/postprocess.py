@@ -222,7 +222,7 @@ def released_branches(release: Release, factor: float = 1.0) -> Branches:
     ridges = trace_ridges(surface, np.linspace(surface.box[0, 0], surface.box[0, 1], release.spec.grid_size), width)
     rows = [np.stack([ridge.x, ridge.y], axis=1) for ridge in ridges]
     places = np.concatenate(rows)
-    ends = [np.stack([places[:, 0], end], axis=1) for end in ridge_bands(surface, *places.T, width).T]
+    ends = [np.stack([places[:, 0], end], axis=1) for end in ridge_bands(surface, places[:, 0], places[:, 1], width).T]
     return Branches(
         places=in_units_of(release, places),
         band=np.stack([in_units_of(release, end)[:, 1] for end in ends], axis=1),
