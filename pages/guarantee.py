@@ -17,6 +17,7 @@ from dpgrams_core.methods.dp_grams.plan import TIGHT
 from dpgrams_core.methods.dp_grams.spec import DPGramsSpec
 from dpgrams_core.model.format import one_in, percent, short, tiny
 from dpgrams_core.model.measures import default_match_radius
+from dpgrams_core.model.words import meanings_in
 from dpgrams_core.privacy.accountants import quotes
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 from dpgrams_core.privacy.meaning import Belief, belief
@@ -113,7 +114,7 @@ def methods(settings: comparison.ComparisonSettings, rows: tuple[comparison.Row,
         "stands how many times it is what it hides (a score, or a height; read off the simulated records, not private)."
     )
     measure(settings, rows)
-    st.subheader("How many records do you need?")
+    st.subheader(many := "How many records do you need?", help=meanings_in(many))
     records(settings)
 
 

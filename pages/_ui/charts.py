@@ -13,6 +13,7 @@ from plotly.basedatatypes import BaseFigure
 from dpgrams_core.figures.style import Chart
 from dpgrams_core.model.format import time_words
 from dpgrams_core.model.places import ASSETS
+from dpgrams_core.model.words import meanings_in
 from pages._ui import exports, jobs, layout, state
 from pages._ui.jobs import Job, Work
 
@@ -40,7 +41,7 @@ def plot(figure: BaseFigure, key: str, words: str, place: Any = st) -> None:
 def chart(picture: Chart, key: str, title: str = "") -> None:
     """A chart, its sentence, and its table and files folded under it."""
     if title:
-        st.subheader(title)
+        st.subheader(title, help=meanings_in(title))
     plot(picture.figure, f"{key}_chart", picture.sentence)
     st.caption(picture.sentence)
     table(picture, key, title)

@@ -17,6 +17,7 @@ from dpgrams_core.model.format import short, tiny, whole_percent
 from dpgrams_core.model.guarantee import NEIGHBOURS, Guarantee, status_colour, status_words
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.results import Release
+from dpgrams_core.model.words import meanings_in
 from dpgrams_core.privacy.accounting import price
 from pages._ui import jobs, state
 
@@ -36,7 +37,7 @@ def open_page(question: str, script: str) -> None:
             st.switch_page("app.py")
     sheets = ["style.css", *(["presenter.css"] if presenting() else [])]
     st.html("<style>" + "\n".join([css_properties(), *((ASSETS / name).read_text() for name in sheets)]) + "</style>")
-    st.title(question)
+    st.title(question, help=meanings_in(question))  # the first place of a word on a page explains it
 
 
 def part(page: str, **settings: str) -> Callable[[], None]:
@@ -142,7 +143,7 @@ def badge(guarantee: Guarantee) -> None:
 def method_heading(title: str, release: Release) -> None:
     """The name of a method with the status of its guarantee beside it."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(title, width="content")
+        st.subheader(title, width="content", help=meanings_in(title))
         badge(release.guarantee)
 
 

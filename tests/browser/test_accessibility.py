@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -26,6 +28,8 @@ STATES = {
     "paper": ["", "paper_part=kernels", "presenter=on"],
     "lessons": ["", "lesson=what_a_mode_is&guess=1"],
 }
+# Labels of a paper's source, which say nothing to a reader.
+LABELS = re.compile(r"\\(?:label|ref|eqref|cite)\b|\b(?:eq|thm|lem|prop|cor|alg|def|sec|fig|tab|app|ass):[\w-]+")
 
 
 @pytest.mark.parametrize("which", ["first", "second"])
@@ -45,7 +49,8 @@ def test_axe_finds_nothing_serious_on_any_page(make_dashboard, which):
             if scheme == "dark":
                 dashboard.until(lambda: page.evaluate(background) != light, "the page did not turn dark")
                 page.wait_for_timeout(400)  # colours fade over
-            if found := serious(page):
+            found = serious(page) + LABELS.findall(page.locator("body").inner_text())
+            if found:
                 faults[f"{state}, {scheme}"] = found
         page.emulate_media(color_scheme="light")
 
@@ -87,3 +92,9 @@ def test_what_is_wrong_is_caught(new_context, body, fault):
     page = new_context().new_page()
     page.set_content(f'<html lang="en"><title>x</title><main><h1>A</h1>{body}</main>')
     assert any(found.startswith(fault) for found in serious(page))
+
+
+@pytest.mark.parametrize("text", ["by thm:privacy", "see eq:mode-update", "\\label{x}", "(lem:clip)"])
+def test_a_label_is_caught(text):
+    assert LABELS.search(text)
+    assert not LABELS.search("ε = 1: at most 73%. Default: none; app: Streamlit")

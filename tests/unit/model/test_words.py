@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from dpgrams_core.model.measures import MEASURES
+from dpgrams_core.model.words import MEANINGS
 
 
 @dataclass(frozen=True)
@@ -100,5 +102,17 @@ def test_a_picture_of_one_kind_has_its_own_word_only(page, kind):
 
 def test_the_glossary_is_short_and_whole():
     assert len(GLOSSARY) == 8
+    assert {word.word: word.meaning for word in GLOSSARY} == MEANINGS  # what a page says where one points at the word
     assert all(word.meaning.endswith(".") and word.kind in ("", *MEASURES) for word in GLOSSARY)
     assert {word.kind for word in GLOSSARY} == {"", *MEASURES}
+
+
+@pytest.mark.parametrize(("question", "explained"), [("Look for modes?", True), ("What does it mean?", False)])
+def test_the_question_of_a_page_explains_its_words_to_who_points_at_it(question, explained):
+    def page(question):
+        from pages._ui import layout  # a script of its own
+
+        layout.open_page(question, "pages/modes.py")
+
+    app = AppTest.from_function(page, kwargs={"question": question}).run()
+    assert (MEANINGS["mode"] in app.title[0].proto.help) == explained
