@@ -30,7 +30,8 @@ def main() -> None:
         st.Page(part("guarantee", tab="accounting"), title="Accountants", icon=":material/receipt:"),
         st.Page("pages/paper.py", title="Paper", icon=":material/article:"),
     ]
-    navigation = st.navigation({"": everybody, "For researchers": researchers})
+    # Sections of Streamlit are no list to who hears the page: the style sheet writes "For researchers" above the last 3.
+    navigation = st.navigation([*everybody, *researchers], expanded=True)
     if st.session_state.get("_page") != navigation.title or "_wanted" in st.session_state:
         # A widget belongs to its page, so another page would start the same control afresh: hand its value over.
         known = [key for key in st.session_state.get("_url_defaults", {}) if key in st.session_state]

@@ -28,7 +28,9 @@ def test_the_first_visitor_may_come_by_a_deep_link(cold_server, new_context):
     assert "epsilon=2" in page.url
     assert "n=1000" in page.url
     # What is for researchers stands together, and leads to the parts of pages that it always was; so do links of old.
-    assert "For researchers" in page.locator("[data-testid=stSidebarNav]").inner_text()
+    items = page.locator("[data-testid=stSidebarNavItems] > li")
+    above = [item.evaluate("item => getComputedStyle(item, '::before').content") for item in items.all()]
+    assert [number for number, words in enumerate(above) if words == '"For researchers"'] == [len(names) - 3]
     assert [name.split("\n")[-1] for name in names[-3:]] == ["Kernel, sensitivity", "Accountants", "Paper"]
     page.get_by_role("link", name="Accountants").click()
     page.wait_for_url("**/guarantee?*tab=accounting*")
