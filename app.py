@@ -30,7 +30,6 @@ def main() -> None:
         st.Page(part("guarantee", tab="accounting"), title="Accountants", icon=":material/receipt:"),
         st.Page("pages/paper.py", title="Paper", icon=":material/article:"),
     ]
-    # A section of Streamlit is no list for who hears it: the style sheet writes "For researchers" above the last three.
     navigation = st.navigation([*everybody, *researchers], expanded=True)
     if st.session_state.get("_page") != navigation.title or "_wanted" in st.session_state:
         # A widget belongs to its page, so another page would start the same control afresh: hand its value over.
