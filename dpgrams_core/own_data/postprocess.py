@@ -77,7 +77,7 @@ def released_clusters(release: Release, count: int) -> Reading:
     if surface is None:
         raise DataError("This release has no surface, so no clusters can be read off it.")
     centres = released_centres(surface, whole("count", count, 1, 40))
-    places, weights = likely_places(surface)
+    places, weights = likely_places(surface, count)
     nearest = KDTree(centres).query(places)[1]
     shares = np.bincount(nearest, weights=weights, minlength=len(centres)) / weights.sum()
     order = np.argsort(-shares, kind="stable")

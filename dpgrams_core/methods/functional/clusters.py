@@ -104,7 +104,7 @@ def released_centres(surface: BareSurface, count: int | None) -> Array:
     There are ``count`` of them (``None``: as many as part the records best), or fewer where the release shows fewer
     places, as DP-GRAMS-C may find fewer. That is no error: the release is drawn and paid for by now.
     """
-    places, shares = likely_places(surface)
+    places, shares = likely_places(surface, count or 1)
     if count is None:
         ceiling = noise_ceiling(surface.box, surface.bandwidth)
         if not bool((surface.value(places) > ceiling * surface.noise_at(places)).any()):

@@ -6,9 +6,9 @@ spread over public places x_j with shares p_j, the log-likelihood of what was re
     -|z - n sum_j p_j phi(x_j)|^2 / 2 sigma^2  =  (n / sigma)^2 (b'p / n - p'K p / 2),
 
 with K the kernel between the places and b the released values at them.  The shares that fit best lie on few places,
-since that is what fits the noise too, so a weak prior counts against it: ``PRIOR_WEIGHT`` times the divergence
-KL(p, prior).  The difference is concave in p; its maximum is found by accelerated mirror ascent, which keeps the
-shares positive and their sum at one.
+since that is what fits the noise too, so a weak prior counts against it: a weight times the divergence KL(p, prior).
+The difference is concave in p; its maximum is found by accelerated mirror ascent, which keeps the shares positive and
+their sum at one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, noise_ceil
 from dpgrams_core.numerics.surface import ReleasedSurface
 
 Array = np.ndarray
-# Chosen on data that no table shows (benchmarks/pilot_clusters.py, 72 releases). Mean ARI 0.467, 0.485, 0.488, 0.514,
-# 0.513 for a weight of 1000, 300, 100, 30 and 10; the centroid error is least at 100, and both together at 30.
-PRIOR_WEIGHT = 30.0
+# Chosen on data that no table shows (benchmarks/pilot_clusters.py has the numbers), apart for the two kinds of places:
+# those of a sketch lie where the prior has mass, the nodes of a grid everywhere.  Far nodes have a tiny prior share,
+# which noise exceeds, and k-means gave them a centre; so a node counts where the release is above so many noises.
+SKETCH_WEIGHT = 30.0
+GRID_WEIGHT, GRID_NOISES = 100.0, 3.0
 STEPS = 100
 STEP_GAIN = 5.0  # the safe step is for a kernel that is one everywhere; over a box it is far from that
 # As many as the kernel between all of them fits 64 MB in single precision: then a run takes a second. In the pilot
@@ -40,16 +42,22 @@ NODES_A_BANDWIDTH = 3.0
 MOST_NODES = 20_000
 
 
-def likely_places(release: BareSurface) -> tuple[Array, Array]:
+def likely_places(release: BareSurface, least: int = 1) -> tuple[Array, Array]:
     """Public places (m, d) where the release shows more records than the prior, and their shares (m,).
 
     A place with less than its prior share is one that the release speaks against; a few such places far from all
-    records would draw a centre of k-means to them.
+    records would draw a centre of k-means to them.  So would nodes of a grid that are within the noise: they are left
+    out, unless fewer than ``least`` remain.
     """
     places, shares, prior = posterior_places(release)
     shown = shares >= prior
     shown[np.argmax(shares / prior)] = True  # both sum to one, so there is such a place, but for rounding
-    return places[shown], shares[shown]
+    places, shares = places[shown], shares[shown]
+    if isinstance(release, ReleasedSurface):
+        sure = release.value(places) > GRID_NOISES * release.noise_at(places)
+        if sure.sum() >= least:
+            return places[sure], shares[sure]
+    return places, shares
 
 
 def posterior_places(release: BareSurface) -> tuple[Array, Array, Array]:
@@ -60,7 +68,8 @@ def posterior_places(release: BareSurface) -> tuple[Array, Array, Array]:
         kernel = _kernel(places, h)
         prior = np.full(len(places), 1 / len(places))
         values = release.value(places) / release.n
-        return places, likeliest_shares(values, lambda p: kernel @ p.astype(np.float32), prior, noise), prior
+        shares = likeliest_shares(values, lambda p: kernel @ p.astype(np.float32), prior, noise, SKETCH_WEIGHT)
+        return places, shares, prior
     axes = _axes(release)
     factors = [np.exp(-0.5 * ((axis[:, None] - axis[None, :]) / h) ** 2) for axis in axes]
 
@@ -74,16 +83,22 @@ def posterior_places(release: BareSurface) -> tuple[Array, Array, Array]:
     values = release.grid(axes).ravel()
     significant = values > noise_ceiling(release.box, h) * release.noise_grid(axes).ravel()
     prior = _prior(places, release.box, significant)
-    return places, likeliest_shares(values / release.n, times_kernel, prior, noise), prior
+    return places, likeliest_shares(values / release.n, times_kernel, prior, noise, GRID_WEIGHT), prior
 
 
 def likeliest_shares(
-    values: Array, times_kernel: Callable[[Array], Array], prior: Array, noise: float, steps: int = STEPS
+    values: Array,
+    times_kernel: Callable[[Array], Array],
+    prior: Array,
+    noise: float,
+    against: float,
+    steps: int = STEPS,
 ) -> Array:
     """Shares p (m,) of the highest posterior.
 
     ``values`` (m,) are those released at the places, divided by n; ``times_kernel`` gives K p (m,) of p (m,); ``prior``
-    (m,) are the shares before anything was released, all positive; ``noise`` is sigma / n.
+    (m,) are the shares before anything was released, all positive; ``noise`` is sigma / n; ``against`` is the
+    weight of the prior.
 
     Tseng's accelerated proximal gradient with the divergence as its distance.  Near the limit of no noise the prior
     has no effect and the step none on the result, so ``noise`` is kept above 1e-6.
@@ -97,7 +112,7 @@ def likeliest_shares(
         between = (1 - weight) * mean + weight * np.exp(ahead)
         slope = strength * (values - times_kernel(between))
         pull = weight * curvature
-        ahead = (pull * ahead + slope + PRIOR_WEIGHT * log_prior) / (pull + PRIOR_WEIGHT)
+        ahead = (pull * ahead + slope + against * log_prior) / (pull + against)
         ahead = ahead - ahead.max()
         ahead = ahead - math.log(np.exp(ahead).sum())
         mean = (1 - weight) * mean + weight * np.exp(ahead)

@@ -8,7 +8,8 @@ from scipy.optimize import minimize
 
 from dpgrams_core.methods.functional import likely_places as module
 from dpgrams_core.methods.functional.likely_places import (
-    PRIOR_WEIGHT,
+    GRID_NOISES,
+    GRID_WEIGHT,
     likeliest_shares,
     likely_places,
     posterior_places,
@@ -35,7 +36,7 @@ def sketch_of(points, rng, sigma=5.0, h=1.0):
 def posterior(shares, kernel, values, prior, noise):
     """What is to be as small as possible, as it is defined at the head of likely_places.py."""
     fit = (0.5 * shares @ kernel @ shares - values @ shares) / noise**2
-    return fit + PRIOR_WEIGHT * np.sum(shares * np.log(shares / prior))
+    return fit + GRID_WEIGHT * np.sum(shares * np.log(shares / prior))
 
 
 def small_problem(rng, places=12, noise=0.01):
@@ -47,20 +48,26 @@ def small_problem(rng, places=12, noise=0.01):
 
 def test_the_shares_are_those_of_a_plain_solver(rng):
     kernel, values, prior, noise = small_problem(rng)
-    found = likeliest_shares(values, lambda p: kernel @ p, prior, noise, steps=3_000)
+    found = likeliest_shares(values, lambda p: kernel @ p, prior, noise, GRID_WEIGHT, steps=3_000)
 
     def loss(logs):
         shares = np.exp(logs - logs.max())
-        return posterior(shares / shares.sum(), kernel, values, prior, noise) / PRIOR_WEIGHT
+        return posterior(shares / shares.sum(), kernel, values, prior, noise) / GRID_WEIGHT
 
     best = minimize(loss, np.log(prior), method="BFGS")
-    assert posterior(found, kernel, values, prior, noise) / PRIOR_WEIGHT <= best.fun + 1e-4 * abs(best.fun) + 1e-3
+    assert posterior(found, kernel, values, prior, noise) / GRID_WEIGHT <= best.fun + 1e-4 * abs(best.fun) + 1e-3
 
 
 def test_the_usual_number_of_steps_comes_close(rng):
     kernel, values, prior, noise = small_problem(rng)
     usual, far = (
-        posterior(likeliest_shares(values, lambda p: kernel @ p, prior, noise, **steps), kernel, values, prior, noise)
+        posterior(
+            likeliest_shares(values, lambda p: kernel @ p, prior, noise, GRID_WEIGHT, **steps),
+            kernel,
+            values,
+            prior,
+            noise,
+        )
         for steps in ({}, {"steps": 5_000})
     )
     start = posterior(prior, kernel, values, prior, noise)
@@ -90,6 +97,16 @@ def test_the_places_shown_are_near_the_records(rng, columns):
     nearest = np.linalg.norm(places[:, None] - centres[None], axis=-1).min(axis=1)
     typical = np.linalg.norm(points[:, None] - centres[None], axis=-1).min(axis=1).mean()
     assert (shares @ nearest) / shares.sum() < 1.5 * typical
+
+
+def test_nodes_within_the_noise_are_left_out_unless_too_few_remain(rng):
+    """With a weak prior far nodes have more than their tiny prior share by noise alone, and would draw a centre."""
+    points = np.concatenate([rng.normal(centre, 0.3, (400, 2)) for centre in CENTRES])
+    release = surface_of(points, rng, sigma=10.0)
+    (sure, _), (every, _) = likely_places(release), likely_places(release, least=10**6)
+    away = [np.linalg.norm(places[:, None] - CENTRES, axis=-1).min(axis=1).max() for places in (sure, every)]
+    assert away[0] < 2.0 < away[1]
+    assert (release.value(sure) > GRID_NOISES * release.noise_at(sure)).all()
 
 
 def test_the_kernel_between_places_is_the_gaussian_one(rng):
