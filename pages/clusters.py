@@ -169,6 +169,19 @@ def curve(run: Run, count: int | str) -> None:
     charts.filling(jobs.sweep(work), draw, "curve")
 
 
+def repeated_runs(wanted: Run, data: Dataset) -> None:
+    """Twenty private runs on one data set."""
+    info = DATASETS[str(wanted.dataset)]
+    if charts.repeated(wanted, cell_seconds(wanted), SMALLER, wanted.n <= max(info.sizes) and not info.slow):
+        charts.chart(cache.picture(wanted, again, wanted, data), "runs")
+
+
+def again(wanted: Run, data: Dataset) -> Chart:
+    """Their picture."""
+    runs = [replace(wanted, seed=wanted.seed + number) for number in range(charts.RUNS)]
+    return pictures.runs_chart(data, [cache.release(run) for run in runs], [cache.scores(run) for run in runs])
+
+
 layout.open_page(QUESTION, "pages/clusters.py")
 group = Group()
 with st.sidebar:
@@ -184,7 +197,8 @@ with st.sidebar:
     words = "How many centres to find: the number of true classes (known), unknown, or another number."
     wished_count = group.steps("Number of clusters", "clu_count", COUNTS, "known", words)
     options |= group.rest(method, info.condition(), partial(bandwidth, method, group))
-group.switch("curve")
+group.switch("curve", "runs")
+group.start("more", next(iter(charts.MORE)), state.one_of_these(list(charts.MORE)))
 group.start("clu_measure", "ari", state.one_of_these(list(measure_titles("clusters"))))
 wished = group.run(method, dataset, n, options)
 # A count that is not given is priced as ten.
@@ -203,15 +217,6 @@ shown = [private, others["dp_kmeans"], others["kmeans"]]
 first = st.empty()  # the answer comes first, also while mean shift climbs or waits for a click
 with first:
     text = answer(run, shown)
-scores, space = private.scores, "the columns of the data" if data.representation is None else data.representation.space
-words = f"Squared distance to the matched class means, in {space}."
-layout.numbers(
-    ("ARI, private", fixed(scores["ari"]), "1: clusters are the true classes; 0: as good as chance."),
-    ("NMI, private", fixed(scores["nmi"]), "Information shared with the true classes, 0 to 1."),
-    ("Centroid MSE, private", short(scores["centroid_mse"]), words),
-    ("Inertia, private", short(scores["inertia"]), MEASURES["clusters"]["inertia"].words),
-    ("ARI, k-means", fixed(others["kmeans"].scores["ari"]), "No privacy, same records."),
-)
 caption = (
     f"{DATASETS[str(run.dataset)].title}, n = {data.n:,} in {data.dimension} columns, bandwidth h = "
     f"{short(private.release.spec.bandwidth)}. One run of each method on the same records; ARI is 1 when the clusters "
@@ -228,6 +233,15 @@ with left:
     handle.show(wanted, data, cache.release(wanted), scene, "centres_chart", SMALLER)
 with right:
     layout.guarantee_card(private.release)
+scores, space = private.scores, "the columns of the data" if data.representation is None else data.representation.space
+words = f"Squared distance to the matched class means, in {space}."
+layout.numbers(
+    ("ARI, private", fixed(scores["ari"]), "1: clusters are the true classes; 0: as good as chance."),
+    ("NMI, private", fixed(scores["nmi"]), "Information shared with the true classes, 0 to 1."),
+    ("Centroid MSE, private", short(scores["centroid_mse"]), words),
+    ("Inertia, private", short(scores["inertia"]), MEASURES["clusters"]["inertia"].words),
+    ("ARI, k-means", fixed(others["kmeans"].scores["ari"]), "No privacy, same records."),
+)
 st.subheader("Beside other methods")
 st.html(LEGEND)
 with st.container(key="panels"):
@@ -282,4 +296,4 @@ with files_place:
         page="clusters",
         notes=[f"{caption} Records, their colours and k-means are shown without privacy."],
     )
-charts.part("curve", group.keys, partial(curve, run, count))
+charts.more(group.keys, {"curve": partial(curve, run, count), "runs": partial(repeated_runs, wanted, data)})

@@ -25,7 +25,7 @@ from pages._ui import cache, charts, controls, exports, handle, jobs, layout, st
 from pages._ui.controls import Group, title_of, without_privacy
 
 QUESTION = "What does privacy cost when you look for modes?"
-RUNS = 20
+RUNS = charts.RUNS
 LIVE_LIMIT = 20_000  # above this n, curves always wait for a press
 NODES = 70  # of the plain density, a side
 SMALLER = "n, m, number of steps T or of starts k, or a larger bandwidth or h_DAP"
@@ -36,7 +36,6 @@ DEFAULT = Run(
     epsilon=1.0,
     options=(("calibration", next(iter(CALIBRATIONS))),),
 )
-MORE = {"curve": "Every ε", "runs": "Twenty runs"}  # the tabs under the picture
 MARKS = ("", "_2")  # of the keys of the first method, and of the one beside it
 FACTS: dict[str, Callable[[Any], str]] = {
     "bandwidth": lambda value: f"bandwidth h = {short(value)}",
@@ -53,7 +52,7 @@ def mean_shift(run: Run) -> Run:
 
 
 def answer(data: Dataset, release: Release, baseline: Release) -> str:
-    """One sentence, which comes back, and four numbers."""
+    """One sentence, which comes back."""
     private, plain = score(release, data), score(baseline, data)
     found = f"{int(private['found'])} of {int(private['found'] + private['missed'])}"
     if len(release.modes) == 0:
@@ -62,21 +61,27 @@ def answer(data: Dataset, release: Release, baseline: Release) -> str:
             f'<b class="private">private</b> search reports <b>no mode</b> rather than a wrong one.'
         )
     ratio = private["mse_per_true_mode"] / plain["mse_per_true_mode"]
-    text = layout.answer(
+    return layout.answer(
         f'At ε = {short(release.spec.epsilon)} the <b class="private">private</b> search found <b>{found}</b> modes'
         + (f" and <b>{int(private['spurious'])}</b> that are not there" if private["spurious"] else "")
         + f'. Its squared error per mode is <b class="private">{short(private["mse_per_true_mode"])}</b> against '
         f'<b class="plain">{short(plain["mse_per_true_mode"])}</b> without privacy: '
         f"<b>{short(ratio)} times</b> as large."
     )
+
+
+def numbers(data: Dataset, release: Release, baseline: Release) -> None:
+    """The numbers of the answer, under the picture, where there are any."""
+    if len(release.modes) == 0:
+        return
+    private, plain = score(release, data), score(baseline, data)
     paper = "Squared, for each true mode. The paper's MSE, which extra modes dilute: "
     layout.numbers(
-        ("Modes found", found, None),
+        ("Modes found", f"{int(private['found'])} of {int(private['found'] + private['missed'])}", None),
         ("Spurious modes", int(private["spurious"]), "Reported, and nowhere near a true mode."),
         ("Error per mode, private", short(private["mse_per_true_mode"]), f"{paper}{short(private['mse'])}."),
         ("Error per mode, mean shift", short(plain["mse_per_true_mode"]), f"{paper}{short(plain['mse'])}."),
     )
-    return text
 
 
 def facts(release: Release) -> list[str]:
@@ -146,9 +151,7 @@ def again(arm: Run, data: Dataset, grid: DensityGrid, baseline: Release, **look:
 
 def repeated_runs(runs: list[Run], data: Dataset, grid: DensityGrid, baseline: Release) -> None:
     """Twenty private runs on one data set, for each method."""
-    st.subheader("Was that luck? Twenty private runs on the same data")
-    seconds, live = RUNS * sum(map(cell_seconds, runs)), runs[0].n <= LIVE_LIMIT
-    if not charts.wanted("runs", "Draw the runs", tuple(runs), seconds, SMALLER, live):
+    if not charts.repeated(tuple(runs), sum(map(cell_seconds, runs)), SMALLER, runs[0].n <= LIVE_LIMIT):
         return
     look: dict[str, int] = {} if len(runs) == 1 else {"columns": 4, "row_height": 115}
     for column, arm, mark in zip(st.columns(len(runs), gap="medium"), runs, MARKS, strict=False):
@@ -183,7 +186,7 @@ with st.sidebar:
     rule = partial(controls.bandwidth_rule, group) if method == "dp_grams" else dict
     options |= group.rest(method, bandwidth=rule)
 group.switch("curve", "runs", "landscape")
-group.start("more", next(iter(MORE)), state.one_of_these(list(MORE)))
+group.start("more", next(iter(charts.MORE)), state.one_of_these(list(charts.MORE)))
 wished = group.run(method, dataset, n, options)
 if controls.compares_with_itself(wished, compare):
     remark.caption("That is the method itself: choose another one to see two side by side.")
@@ -223,6 +226,7 @@ if len(runs) == 1:
         charts.table(pictures[0], "contours", canvas=True)
     with card:
         layout.guarantee_card(first)
+    numbers(data, first, baseline)
     surface, origin = st.columns(2, gap="medium")
     with surface:
         charts.part("landscape", group.keys, partial(landscape, of_grid, data, grid, bandwidth))
@@ -268,4 +272,4 @@ with place:
         notes=[f"{caption} Mean shift (blue) and the grey lines are not private."],
     )
 drawn = {"curve": partial(curve, runs), "runs": partial(repeated_runs, runs, data, grid, baseline)}
-charts.part("more", group.keys, partial(charts.tabs, "more", MORE, drawn))
+charts.more(group.keys, drawn)

@@ -23,7 +23,7 @@ from pages._ui import cache, charts, exports, handle, jobs, layout, state
 from pages._ui.controls import Group, other_regression, title_of, without_privacy
 
 QUESTION = "What does privacy cost when a curve has several branches?"
-PIECES, RUNS = 5, 20  # each point of the curve comes in pieces, so that a stop takes effect soon
+PIECES, RUNS = 5, charts.RUNS  # each point of the curve comes in pieces, so that a stop takes effect soon
 PMS_LIMIT = 2_400  # PMS looks at all pairs of records: above this n it waits for a click
 LIVE_LIMIT = 5_000  # above this n the curve always waits for a press
 SMALLER = "n, m, number of steps T or of starts, or a larger bandwidth"
@@ -64,7 +64,7 @@ def pms_run(run: Run) -> Release | None:
 
 
 def answer(data: Dataset, release: Release, pms: Release | None, lowess: Release) -> str:
-    """A sentence or two, which come back, and four numbers."""
+    """A sentence or two, which come back."""
     assert lowess.curve is not None
     private, plain = score(release, data), None if pms is None else score(pms, data)
     recall, error = whole_percent(private["branch_recall"]), short(private["mse"])
@@ -77,18 +77,22 @@ def answer(data: Dataset, release: Release, pms: Release | None, lowess: Release
             f'; without privacy, PMS finds <b>{whole_percent(plain["branch_recall"])}</b> with <b class="plain">'
             f"{short(plain['mse'])}</b>"
         )
-    said = layout.answer(
+    return layout.answer(
         f"{text}. LOWESS draws the mean: <b>{whole_percent(score(lowess, data)['spurious'])}</b> of its curve lies on "
         f"no branch, and {whole_percent(pictures.share_near(data, lowess.curve))} of the records are near it."
     )
-    paper = "The paper's oracle loss: squared distance to the nearest true branch. A missed branch costs nothing."
+
+
+def numbers(data: Dataset, release: Release, pms: Release | None) -> None:
+    """The numbers of the answer, under the picture."""
+    private = score(release, data)
+    paper = "The paper's oracle MSE: squared distance to the nearest true branch. A missed branch costs nothing."
     layout.numbers(
-        ("Branches found", recall, "Share of the true branches, over all x."),
+        ("Branches found", whole_percent(private["branch_recall"]), "Share of the true branches, over all x."),
         ("On no branch", whole_percent(private["spurious"]), "Share of the private curve that is near no true branch."),
-        ("Oracle MSE, private", error, paper),
-        ("Oracle MSE, PMS", "–" if plain is None else short(plain["mse"]), "No privacy, same data."),
+        ("Squared error, private", short(private["mse"]), paper),
+        ("Squared error, PMS", "–" if pms is None else short(score(pms, data)["mse"]), "No privacy, same data."),
     )
-    return said
 
 
 def curve(run: Run) -> None:
@@ -112,6 +116,17 @@ def curve(run: Run) -> None:
         charts.filling(work, draw, "curve")
 
 
+def repeated_runs(run: Run, data: Dataset) -> None:
+    """Twenty private runs on one data set."""
+    if charts.repeated(run, cell_seconds(run), SMALLER, run.n <= LIVE_LIMIT):
+        charts.chart(cache.picture(run, again, run, data), "runs")
+
+
+def again(run: Run, data: Dataset) -> Chart:
+    """Their picture."""
+    return pictures.runs_chart(data, [cache.release(replace(run, seed=run.seed + number)) for number in range(RUNS)])
+
+
 layout.open_page(QUESTION, "pages/regression.py")
 group = Group()
 with st.sidebar:
@@ -123,7 +138,8 @@ with st.sidebar:
     with epsilon_first:
         options = group.budget(method, "reg_delta")
     options |= group.rest(method)
-group.switch("curve")
+group.switch("curve", "runs")
+group.start("more", next(iter(charts.MORE)), state.one_of_these(list(charts.MORE)))
 group.start("reg_show", SHOWN_FIRST, known_curves)
 group.start("reg_x", FIRST_PLACE, state.one_of_these(PLACES))
 wished = group.run(method, dataset, n, options)
@@ -153,6 +169,7 @@ with left:
     charts.table(cache.picture(run, of_release, data, release), "released", canvas=True)
 with right:
     layout.guarantee_card(release)
+numbers(data, release, pms)
 st.subheader("Beside other curves, and at one x")
 other = other_regression(run)
 titles = {"private": title_of(run), "other": title_of(other), "pms": "PMS", "lowess": "LOWESS"}
@@ -195,4 +212,4 @@ with files_place:
         page="regression",
         notes=[f"{caption} The records, PMS and LOWESS are shown without privacy."],
     )
-charts.part("curve", group.keys, partial(curve, run))
+charts.more(group.keys, {"curve": partial(curve, run), "runs": partial(repeated_runs, run, data)})

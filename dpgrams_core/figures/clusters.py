@@ -26,6 +26,7 @@ from dpgrams_core.model.results import Dataset, Release, refuse_private
 
 Array = np.ndarray
 MOST_POINTS = 1_500  # records drawn in a panel: a browser without a graphics card must keep up
+RUNS_HEIGHT = 460
 PANEL_HEIGHT = 300
 ROOM = 0.06  # about the records, as a share of the picture
 LEVEL = 0.005  # differences in ARI below this are no difference
@@ -166,6 +167,32 @@ def panel_chart(data: Dataset, entry: Entry, height: int = PANEL_HEIGHT) -> Char
     }
     columns = {f"column {j + 1}": centres[:, j] for j in range(data.dimension)}
     return Chart(figure, sentence + ".", pd.DataFrame(table | columns))
+
+
+def runs_chart(data: Dataset, runs: Sequence[Release], scores: Sequence[dict[str, float]]) -> Chart:
+    """The centres of private runs on one data set, one over the other, with the scores of each."""
+    refuse_private(data)
+    plane, truth = plane_of(data), true_centres(data)
+    flat = plane.show(data.points[drawn_rows(data.n)])
+    centres = plane.show(np.concatenate([release.modes for release in runs]))
+    faint = {"size": 4, "color": style.GREY, "opacity": 0.35}
+    own = {**style.PRIVATE_MARK, "size": 9, "opacity": 0.6}
+    figure = go.Figure(
+        [
+            points(flat.astype(np.float32).T, "records (not private)", faint),
+            points(centres.T, f"private centres, {len(runs)} runs", own),
+            _places(plane.show(truth), "true class centre", style.TRUTH_MARK, class_names(data)),
+        ]
+    )
+    x, y = ({"range": list(side), "title": plane.names[i], "zeroline": False} for i, side in enumerate(around(flat)))
+    plain_layout(figure, RUNS_HEIGHT, x, y)
+    ari = np.array([one["ari"] for one in scores])
+    sentence = (
+        f"The same data, {len(runs)} private runs: ARI from {ari.min():.2f} to {ari.max():.2f}, "
+        f"{np.median(ari):.2f} in the middle."
+    )
+    table = pd.DataFrame([{"run": number, **one} for number, one in enumerate(scores, start=1)])
+    return Chart(figure, sentence, table)
 
 
 def around(flat: Array) -> Array:

@@ -119,6 +119,28 @@ def branches_chart(data: Dataset, fits: Sequence[tuple[str, Release]], *, record
     return Chart(figure, sentence, pd.DataFrame(rows))
 
 
+def runs_chart(data: Dataset, runs: Sequence[Release]) -> Chart:
+    """The curves of private runs on one data set, one over the other, with what each found."""
+    law = known_truth(data)
+    traces: list[go.BaseTraceType] = []
+    for number, release in enumerate(runs):
+        x, y = _curve(release).T
+        mark = {"color": PRIVATE, "size": 4, "opacity": 0.4}
+        name = {"name": f"private branches, {len(runs)} runs", "legendgroup": "runs", "showlegend": number == 0}
+        traces.append(go.Scatter(x=x, y=y, mode="markers", marker=mark, hoverinfo="skip", **name))
+    figure = plain_layout(go.Figure([*traces, _true_line(data, width=3)]), CHART_HEIGHT, **_over(data.box), **FRAME)
+    scores = [score_branches(law, _curve(release), data.box) for release in runs]
+    found, errors = (np.array([one[name] for one in scores]) for name in ("branch_recall", "mse"))
+    least, most = (f"{100 * share:.0f} %" for share in (found.min(), found.max()))
+    shares = least if least == most else f"{least} to {most}"
+    sentence = f"The same data, {len(runs)} private runs: {shares} of the branches found"
+    if len(known := errors[np.isfinite(errors)]):
+        low, middle, high = (short(value) for value in np.quantile(known, [0, 0.5, 1]))
+        sentence += f"; squared error from {low} to {high}, {middle} in the middle"
+    table = {"run": range(1, len(runs) + 1), "branches found, %": 100 * found, "oracle MSE": errors}
+    return Chart(figure, sentence + ".", pd.DataFrame(table))
+
+
 def share_near(data: Dataset, curve: Array) -> float:
     """The share of the records whose response is within the matching radius of a single-valued curve (not private)."""
     refuse_private(data)

@@ -81,6 +81,21 @@ def curve_sizes(n: int, offered: set[int], first: list[int], key: str) -> list[i
     return st.multiselect("Sample sizes on the curve", sorted(offered), **how) or [n]
 
 
+MORE = {"curve": "Every ε", "runs": "Twenty runs"}  # the tabs under the picture of a page
+RUNS = 20
+
+
+def more(keys: list[str], draw: Mapping[str, Callable[[], Any]]) -> None:
+    """The curve of a page and its repeated runs under tabs, as a part of the page."""
+    part("more", keys, lambda: tabs("more", MORE, draw))
+
+
+def repeated(settings: Hashable, seconds: float, smaller: str, by_itself: bool) -> bool:
+    """The heading of a page's repeated runs of private methods, and whether to draw them."""
+    st.subheader("Was that luck? Twenty private runs on the same data")
+    return wanted("runs", "Draw the runs", settings, RUNS * seconds, smaller, by_itself)
+
+
 def wanted(key: str, label: str, settings: Hashable, seconds: float, smaller: str, by_itself: bool = True) -> bool:
     """Whether to draw something long: a switch, a look at it, and a press where it costs much (``may_run``)."""
     if not st.toggle(label, key=key, persist_state="session"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from importlib import import_module
 
@@ -214,6 +215,15 @@ def test_what_has_no_noise_runs_once_on_the_same_records(page, monkeypatch):
     table = table_with(page, "epsilon").set_index("method")["runs"].to_dict()
     assert table == {"Functional release": 2, "DP-k-means": 2, "k-means": 1, "Mean shift": 1}
     assert any("Means over 2 runs of the noise on the same records" in item.value for item in page.caption)
+
+
+def test_twenty_runs_are_computed_when_their_tab_is_opened(page):
+    assert "20 private runs" not in shown.all_text(shown.opened(page))
+    again = shown.opened(shown.new_page("clusters", clu_n_blobs="50", more="runs"))
+    assert re.search(r"20 private runs: ARI from -?\d\.\d\d to \d\.\d\d", shown.all_text(again))
+    table = next(item.value for item in again.dataframe if "run" in item.value)
+    assert list(table["run"]) == list(range(1, 21))
+    assert f"{table['ari'][0]:.2f}" == shown.metrics(again)["ARI, private"]  # the first is that of the page
 
 
 def test_the_curves_have_the_epsilons_of_the_paper():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -33,7 +35,7 @@ def page() -> AppTest:
 def test_it_runs_and_says_what_it_found(page):
     opened(page)
     assert page.title[0].value == "What does privacy cost when a curve has several branches?"
-    assert set(metrics(page)) == {"Branches found", "On no branch", "Oracle MSE, private", "Oracle MSE, PMS"}
+    assert set(metrics(page)) == {"Branches found", "On no branch", "Squared error, private", "Squared error, PMS"}
     for words in ("At ε = 1", "PMS finds", "LOWESS draws the mean"):
         assert words in answer(page)
     text = all_text(page)
@@ -141,10 +143,21 @@ def test_the_live_curve_has_several_n_and_ends(page):
     assert set(table["failures"]) == {0}
 
 
+def test_twenty_runs_are_computed_when_their_tab_is_opened(page):
+    opened(page, reg_n="50")
+    assert "20 private runs" not in all_text(page)
+    again = opened(new_page("regression", reg_n="50", curve="off", more="runs"))
+    assert re.search(r"20 private runs: \d+ %( to \d+ %)? of the branches found; squared error from", all_text(again))
+    table = again.dataframe[-1].value
+    assert list(table["run"]) == list(range(1, 21))
+    assert table["oracle MSE"].nunique() == 20
+    assert f"{table['oracle MSE'][0]:.3g}" == metrics(again)["Squared error, private"]  # the first is that of the page
+
+
 def test_pms_waits_for_a_click_at_large_n_and_so_does_the_curve(page):
     opened(page, reg_n="20000", curve="on")
     assert {button.key for button in page.button} >= {"pms_start", "curve_start"}
-    assert metrics(page)["Oracle MSE, PMS"] == "–"
+    assert metrics(page)["Squared error, PMS"] == "–"
     assert "PMS" not in answer(page)
 
 
