@@ -227,7 +227,6 @@ if count == "unknown":
         " The number of clusters is unknown, but k-means and DP-k-means cannot do without one: they are told the "
         f"{data.n_clusters} of the true classes."
     )
-files_place = exports.caption_beside(caption)
 left, right = st.columns([3, 2], gap="medium")
 with left:
     handle.show(wanted, data, cache.release(wanted), scene, "centres_chart", SMALLER)
@@ -242,6 +241,7 @@ layout.numbers(
     ("Inertia, private", short(scores["inertia"]), MEASURES["clusters"]["inertia"].words),
     ("ARI, k-means", fixed(others["kmeans"].scores["ari"]), "No privacy, same records."),
 )
+files_place = exports.caption_beside(caption)
 st.subheader("Beside other methods")
 st.html(LEGEND)
 with st.container(key="panels"):

@@ -217,7 +217,6 @@ layout.presented()
 if len(runs) == 1:
     text = answer(data, first, baseline)
     caption = ", ".join([about, *facts(first)]) + "."
-    place = exports.caption_beside(caption)
     picture, card = st.columns([3, 2], gap="medium")
     with picture:
         show_main(runs[0], first, "contours", "Where the private search ends up")
@@ -227,6 +226,7 @@ if len(runs) == 1:
     with card:
         layout.guarantee_card(first)
     numbers(data, first, baseline)
+    place = exports.caption_beside(caption)
     surface, origin = st.columns(2, gap="medium")
     with surface:
         charts.part("landscape", group.keys, partial(landscape, of_grid, data, grid, bandwidth))

@@ -160,7 +160,6 @@ caption = (
     "of the box. The predictor x is public, the response y is private. PMS, partial mean shift, finds branches without "
     "privacy and with its own bandwidth."
 )
-files_place = exports.caption_beside(caption)
 layout.method_heading(title_of(run), release)
 left, right = st.columns([3, 2], gap="medium")
 with left:
@@ -170,6 +169,7 @@ with left:
 with right:
     layout.guarantee_card(release)
 numbers(data, release, pms)
+files_place = exports.caption_beside(caption)
 st.subheader("Beside other curves, and at one x")
 other = other_regression(run)
 titles = {"private": title_of(run), "other": title_of(other), "pms": "PMS", "lowess": "LOWESS"}
