@@ -44,7 +44,7 @@ def test_it_fits(make_dashboard, name):
     words = [stop for stop, _ in stops]
     handle = next(place for place, stop in enumerate(words) if stop.startswith("Privacy budget, ε"))
     assert handle <= 1, words[: handle + 1]  # the one before plays it
-    picture = dashboard.page.locator("canvas").first.bounding_box()
+    picture = dashboard.page.locator("canvas[role=img]").first.bounding_box()
     assert picture["y"] + picture["height"] <= stops[handle][1] < 844
     for (_, above), (stop, below) in pairwise(stops):
         assert below > above - 60, stop  # a row may be as high
