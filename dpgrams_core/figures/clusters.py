@@ -188,8 +188,8 @@ def runs_chart(data: Dataset, runs: Sequence[Release], scores: Sequence[dict[str
     plain_layout(figure, RUNS_HEIGHT, x, y)
     ari = np.array([one["ari"] for one in scores])
     sentence = (
-        f"The same data, {len(runs)} private runs: ARI from {ari.min():.2f} to {ari.max():.2f}, "
-        f"{np.median(ari):.2f} in the middle."
+        f"The same data, {len(runs)} private runs: ARI from {fixed(ari.min())} to {fixed(ari.max())}, "
+        f"{fixed(float(np.median(ari)))} in the middle."
     )
     table = pd.DataFrame([{"run": number, **one} for number, one in enumerate(scores, start=1)])
     return Chart(figure, sentence, table)

@@ -131,7 +131,7 @@ def runs_chart(data: Dataset, runs: Sequence[Release]) -> Chart:
     figure = plain_layout(go.Figure([*traces, _true_line(data, width=3)]), CHART_HEIGHT, **_over(data.box), **FRAME)
     scores = [score_branches(law, _curve(release), data.box) for release in runs]
     found, errors = (np.array([one[name] for one in scores]) for name in ("branch_recall", "mse"))
-    least, most = (f"{100 * share:.0f} %" for share in (found.min(), found.max()))
+    least, most = (whole_percent(share) for share in (found.min(), found.max()))
     shares = least if least == most else f"{least} to {most}"
     sentence = f"The same data, {len(runs)} private runs: {shares} of the branches found"
     if len(known := errors[np.isfinite(errors)]):

@@ -147,7 +147,7 @@ def test_twenty_runs_are_computed_when_their_tab_is_opened(page):
     opened(page, reg_n="50")
     assert "20 private runs" not in all_text(page)
     again = opened(new_page("regression", reg_n="50", curve="off", more="runs"))
-    assert re.search(r"20 private runs: \d+ %( to \d+ %)? of the branches found; squared error from", all_text(again))
+    assert re.search(r"20 private runs: \d+%( to \d+%)? of the branches found; squared error from", all_text(again))
     table = again.dataframe[-1].value
     assert list(table["run"]) == list(range(1, 21))
     assert table["oracle MSE"].nunique() == 20
