@@ -116,6 +116,8 @@ def branches_chart(data: Dataset, fits: Sequence[tuple[str, Release]], *, record
     if parts:
         radius = short(default_branch_radius(law, data.box))
         sentence = f"Share of the true branches found, where a curve within {radius} in y counts: {'; '.join(parts)}."
+    if any(release.curve_band is not None for _, release in fits):
+        sentence += BAND_SENTENCE
     return Chart(figure, sentence, pd.DataFrame(rows))
 
 

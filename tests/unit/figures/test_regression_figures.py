@@ -75,7 +75,9 @@ def test_every_branch_is_one_line_and_together_they_are_the_release(scene):
 
 def test_curves_can_be_shown_one_by_one(scene):
     for fit in fits(scene):
-        figure = branches_chart(scene["data"], [fit], records=False, truth=False).figure
+        chart = branches_chart(scene["data"], [fit], records=False, truth=False)
+        figure = chart.figure
+        assert ("allows for the noise alone" in chart.sentence) == (fit[1].curve_band is not None)
         bands = set() if fit[1].curve_band is None else {BAND_WORDS}
         assert {item.name.split(" (")[0] for item in figure.data} == {fit[0], *bands}
     empty = branches_chart(scene["data"], [], records=True, truth=True)
