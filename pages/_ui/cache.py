@@ -26,6 +26,7 @@ from dpgrams_core.sweeps.cell import CellResult
 from pages._ui.server import visitors
 
 MOST_BYTES = 64_000_000  # of pictures as they are sent, some hundreds
+MOST_AT_REST, BYTES_AT_REST = 8, 2_000_000  # the same while nobody is there: the first to come finds the usual ones
 Made = TypeVar("Made")
 
 
@@ -41,6 +42,7 @@ class Kept(Generic[Made]):
         self._making: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._lock = threading.Lock()
         functools.update_wrapper(self, make)
+        visitors.WHEN_EMPTY.append(lambda: self.shrink(MOST_AT_REST))
 
     def __call__(self, *what: Hashable) -> Made:
         with self._lock:
@@ -53,14 +55,18 @@ class Kept(Generic[Made]):
                 made = self._make(*what)
                 with self._lock:
                     self._known[what] = made
-                    while len(self._known) > self._most:
-                        self._known.popitem(last=False)
+                self.shrink(self._most)
                 return made
         return self(*what)
 
-    def clear(self) -> None:
+    def shrink(self, most: int) -> None:
+        """Forget all but so many."""
         with self._lock:
-            self._known.clear()
+            while len(self._known) > most:
+                self._known.popitem(last=False)
+
+    def clear(self) -> None:
+        self.shrink(0)
 
 
 def kept(most: int) -> Callable[[Callable[..., Made]], Kept[Made]]:
@@ -151,14 +157,20 @@ class Pictures:
             if key not in self._known:  # another visitor may have been faster
                 self._bytes += chart.figure.size
                 self._known[key] = chart
-            while self._bytes > self._most_bytes:
+        self.shrink(self._most_bytes)
+
+    def shrink(self, most_bytes: int) -> None:
+        with self._lock:
+            while self._bytes > most_bytes:
                 self._bytes -= self._known.popitem(last=False)[1].figure.size
 
 
 @functools.cache
 def pictures() -> Pictures:
     """The pictures that this server has drawn."""
-    return Pictures()
+    drawn = Pictures()
+    visitors.WHEN_EMPTY.append(lambda: drawn.shrink(BYTES_AT_REST))
+    return drawn
 
 
 def picture(key: Hashable, draw: Callable[..., Chart], *what: Any, **how: Any) -> Chart:

@@ -35,6 +35,7 @@ from dpgrams_core.model.progress import stoppable
 
 GRACE_SECONDS = 5.0  # a connection that was lost may come back so soon; a job that several share goes on until then
 SECONDS_AWAY = 15.0  # after this a visitor does not come back
+WHEN_EMPTY: list[Callable[[], None]] = []  # called when the last visitor has left: what is kept for all can be less
 MOST_FILES = 8  # a visitor's files in Streamlit's store, each of which is let go once it is read
 LARGEST_TABLE = 160_000_000  # bytes of the numbers of one file, see Limits
 
@@ -219,12 +220,15 @@ class VisitDoor:
         if runtime.exists():
             runtime.get_instance().close_session(session)  # with the files in Streamlit's store
         # Elsewhere: a purchase that is under way is waited for.
-        threading.Thread(target=forget, args=(session,), name="forget-a-visitor", daemon=True).start()
+        last = not self._open and not self._leaving
+        threading.Thread(target=forget, args=(session, last), name="forget-a-visitor", daemon=True).start()
 
 
-def forget(session: str) -> None:
+def forget(session: str, last: bool = False) -> None:
     """Let go of all that a visitor left behind, also where it holds itself, and give the memory back."""
     HOLDINGS.forget(session)
+    for let_go in WHEN_EMPTY if last else ():
+        let_go()
     gc.collect()
     with suppress(OSError, AttributeError):  # where the C library is another one
         ctypes.CDLL(None).malloc_trim(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,6 +17,7 @@ import pytest
 from dpgrams_core.figures.sent import FEW, sent
 from dpgrams_core.figures.style import Chart
 from pages._ui import cache
+from pages._ui.server import visitors
 from pages._ui.server.as_told import send_as_told
 
 
@@ -130,3 +132,31 @@ def test_what_failed_is_made_again():
     with pytest.raises(ValueError, match="a"):
         fails_once("a")
     assert fails_once("a") == "a"
+
+
+def test_few_results_stay_once_the_last_visitor_has_left(monkeypatch):
+    monkeypatch.setattr(visitors, "WHEN_EMPTY", [])
+    made = []
+    square = cache.kept(100)(lambda number: made.append(number) or number**2)
+    for number in range(50):
+        square(number)
+    visitors.forget("one who is not the last")
+    assert square(0) == 0
+    assert len(made) == 50
+    visitors.forget("the last", last=True)
+    made.clear()
+    assert [square(number) for number in (0, 49, 48)] == [0, 49**2, 48**2]
+    assert made == []  # those that were asked for last
+    square(1)
+    assert made == [1]
+
+
+def test_the_door_knows_the_last_visitor(monkeypatch):
+    told = queue.Queue()
+    monkeypatch.setattr(visitors, "forget", lambda session, last: told.put((session, last)))
+    monkeypatch.setattr(visitors, "is_here", lambda _: False)
+    door = visitors.VisitDoor(None)
+    door._leaving = {"a": None, "b": None}
+    for session, last in (("a", False), ("b", True)):
+        door._gone(session)
+        assert told.get(timeout=10) == (session, last)
