@@ -24,11 +24,13 @@ from dpgrams_core.methods.baselines.mean_shift import MAX_STARTS as MEAN_SHIFT_S
 from dpgrams_core.methods.baselines.regression import MAX_PAIRS
 from dpgrams_core.methods.dp_grams.clusters import SPREAD_CANDIDATES
 from dpgrams_core.methods.dp_grams.plan import TIGHT, default_rounds, default_spacing, default_starts
+from dpgrams_core.methods.dp_grams.rounds import round_grid
 from dpgrams_core.methods.dp_grams.starts import MAX_CANDIDATES
 from dpgrams_core.methods.dp_pms.plan import MOST_BINS, START_MULTIPLIER
 from dpgrams_core.methods.functional.clusters import BANDWIDTH_SCALE
 from dpgrams_core.methods.functional.modes import GRID_DIMENSIONS, SENSITIVITY
 from dpgrams_core.numerics.bandwidths import BandwidthFacts, choose_bandwidth, mean_side, release_bandwidth
+from dpgrams_core.numerics.cell_sums import ROWS
 from dpgrams_core.numerics.surface import MAX_COEFFICIENTS, node_counts
 from dpgrams_core.privacy.calibration import gaussian_multiplier
 
@@ -40,6 +42,7 @@ ALONG_A_SIDE = 0.5  # a kernel value in one column
 A_RUN = 5e4  # what every run does besides
 A_RECORD = 15.0  # a record that is drawn, and counted when a run is scored
 IN_A_TREE = 25.0  # a record that DAP counts
+ON_A_GRID = 10.0  # a record that is added by cells
 OTHER_KERNEL = 8.0  # a kernel that is no Gaussian, and its gradient
 USUAL_CLIMB = 20  # steps of mean shift by exact sums
 MOST_BUMPS, MANY_NODES = 40, 200_000  # bumps that are found in a surface of so many nodes
@@ -65,7 +68,12 @@ def ascent(spec: Any, n: int, box: Array) -> float:
     matrix = starts * (1 + d) if tight else starts
     places = _candidates(spec, box)
     root = A_ROOT if tight and batch < n else 0.0
-    rounds = steps * (batch * starts * value + EIGENVECTORS * matrix**3 + 0.3 * n + 500)
+    sums = steps * batch * starts * value
+    if tight and len(box) <= GRID_DIMENSIONS and batch > ROWS:
+        h = _public_bandwidth(spec, n, box, spec.epsilon)
+        if round_grid(batch, matrix, box, h) is not None:  # all records are added up once, a batch in each round
+            sums = ON_A_GRID * batch * (1 if batch == n else steps)
+    rounds = sums + steps * (EIGENVECTORS * matrix**3 + 0.3 * n + 500)
     if tight:  # all rounds so far read together after each, and climbs on what they give
         rounds += PRODUCT * (steps * matrix) ** 3 * steps / 4
         rounds += steps * starts**2 * (TIGHT.climb_a_round * steps + TIGHT.last_climb)
