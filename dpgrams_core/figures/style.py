@@ -127,11 +127,11 @@ def plain_layout(
     """Margins, legend and interaction shared by all charts, and what is a chart's own: its axes, and ``more``."""
     figure.update_layout(
         height=height,
-        margin={"l": 10, "r": 10, "t": 30, "b": 10},
+        margin={"l": 10, "r": 36, "t": 30, "b": 10},  # on the right is room for the mode bar
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "itemsizing": "constant"},
         uirevision="keep",  # a rerun keeps the reader's zoom and camera
         hovermode="closest",
-        modebar={"orientation": "v"},  # beside the picture, not over the legend
+        modebar={"orientation": "v"},  # beside the picture, not over legend or marks
     )
     return figure.update_xaxes(x).update_yaxes(y).update_layout(more)
 

@@ -17,7 +17,6 @@ from dpgrams_core.model.words import meanings_in
 from pages._ui import exports, jobs, layout, state
 from pages._ui.jobs import Job, Work
 
-CONFIG = {"displaylogo": False, "toImageButtonOptions": {"scale": 2}}
 UNASKED_SECONDS = 10.0  # of computing that a page does by itself; above that it waits for a press
 MOST_SECONDS = 600.0  # above this not even a press starts it: one visitor must not keep the server for hours
 MOST_PRESSED = 50
@@ -27,15 +26,17 @@ PRESENTER_FONT = 16  # pixels: the charts are not scaled with the page's text
 
 def plot(figure: BaseFigure, key: str, words: str, place: Any = st) -> None:
     """The picture of a chart, with words for those who cannot see it; larger letters while presenting."""
+    name = f"dp-grams-{key.removesuffix('_chart')}"
+    config = {"displaylogo": False, "toImageButtonOptions": {"scale": 2, "filename": name}}
     if not layout.presenting():
-        place.plotly_chart(figure, key=key, config=CONFIG, alt=words)
+        place.plotly_chart(figure, key=key, config=config, alt=words)
         return
     figure = go.Figure(figure.to_dict()).update_layout(font_size=PRESENTER_FONT, legend_font_size=PRESENTER_FONT)
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(tickfont_size=PRESENTER_FONT, title_font_size=PRESENTER_FONT)
     state.on_stage(key, figure)
     # Its place has the height (assets/presenter.css), whatever that of the window is.
-    place.plotly_chart(figure.update_layout(height=None), key=key, config=CONFIG, alt=words, height="stretch")
+    place.plotly_chart(figure.update_layout(height=None), key=key, config=config, alt=words, height="stretch")
 
 
 def chart(picture: Chart, key: str, title: str = "") -> None:
