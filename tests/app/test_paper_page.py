@@ -42,6 +42,7 @@ from pages._ui.paper.words import (
     experiment_of,
     index,
     part_of,
+    readable,
 )
 from pages._ui.state import text_of
 from tests.made import made_result
@@ -270,9 +271,9 @@ def test_every_picture_of_a_run_has_a_link_with_settings_that_its_page_takes():
 
 
 def test_every_label_of_the_papers_experiments_is_in_the_index():
-    found = set(re.findall("(?:fig|tab):[a-zA-Z0-9_-]+", index()))
+    found = set(re.findall("(?:figure|table) “[^”]+”", index()))
     assert len(found) == 38
-    assert {"fig:bivariate_4mix_eta", "fig:bivariate_5mix_eta", "fig:realworld_mnist"} <= found
+    assert {"figure “bivariate 4mix eta”", "figure “bivariate 5mix eta”", "figure “realworld mnist”"} <= found
 
 
 def test_every_table_and_figure_opens(filled):
@@ -295,7 +296,7 @@ def test_every_table_and_figure_opens(filled):
             assert len(charts) == 1
             continue
         assert f"**{words.title}** · the paper says: " in text
-        assert words.labels in text
+        assert readable(words.labels) in text
         if experiment in PRINTED:
             assert '<table class="printed" ' in printed_table(app)
         else:

@@ -44,6 +44,7 @@ from pages._ui.paper.words import (
     experiment_of,
     index,
     part_of,
+    readable,
     settings_table,
 )
 
@@ -350,7 +351,7 @@ def _about(name: str, measure: str) -> None:
         notes = [note for note in notes if "centroid MSE" not in note]
     link = curve_link(name)
     curve = [] if link is None else [f"{link.markdown}."]
-    there = [f"In the paper: {words.labels}."] if words.labels else []
+    there = [f"In the paper: {readable(words.labels)}."] if words.labels else []
     st.caption(" ".join([*there, *notes, *curve]))
 
 
@@ -388,7 +389,7 @@ def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence
         guarantees=list,
         origin=f"Simulations on synthetic or public data: {found.made.replace('`', '')}.",
         notes=[
-            *([f"In the paper: {words.labels}.", RESTS_ON] if words.labels else words.notes),
+            *([f"In the paper: {readable(words.labels)}.", RESTS_ON] if words.labels else words.notes),
             *(f"{a}: {b}." for a, b in statuses.items()),
         ],
         command=again,

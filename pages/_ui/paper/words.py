@@ -6,6 +6,7 @@ A link opens a tab of its own: the settings of a page that is open already are i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -16,6 +17,18 @@ from dpgrams_core.methods.dp_pms.plan import CLIP_MULTIPLIER
 from dpgrams_core.model.format import short
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS, GROUPS
 from dpgrams_core.studies.paper.tables import ONE_RUN
+
+
+def readable(labels: str) -> str:
+    """Labels of the paper's source as a reader takes them.
+
+    >>> readable("tab:four-new; fig:gauss_panel (d) draws it")
+    'table “four new”; figure “gauss panel” (d) draws it'
+    """
+    kinds = {"tab": "table", "fig": "figure"}
+    return re.sub(
+        r"\b(tab|fig):([\w-]+)", lambda m: f"{kinds[m[1]]} “{m[2].replace('_', ' ').replace('-', ' ')}”", labels
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +108,7 @@ _ASCENT = (
     ),
     (
         "the noise’s formula",
-        "eq:sigma-corr, with Δ_corr and the least of three terms",
+        "has Δ_corr and the least of three terms",
         "2C for Δ_corr and one of the terms; where the ascent’s ε is at most 1, a limit for small ε, not in the text",
         "the limit is some per cent less noise than the formula",
     ),
@@ -485,5 +498,5 @@ def index() -> str:
     """Every table and figure of the paper's experiments with the links to where it can be seen, as a table."""
     rows = [(words.labels, [_here(name), curve_link(name)]) for name, words in WORDS.items() if words.labels]
     rows += [(labels, [link]) for labels, link in ELSEWHERE]
-    lines = [f"| {labels} | {', '.join(link.markdown for link in links if link)} |" for labels, links in rows]
+    lines = [f"| {readable(labels)} | {', '.join(link.markdown for link in links if link)} |" for labels, links in rows]
     return "\n".join(["| in the paper | where |", "|---|---|", *lines])
