@@ -98,7 +98,7 @@ def several(folder):
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            process.wait(timeout=60)
+            process.wait(timeout=120)
 
 
 def answer(address, **headers):
@@ -112,6 +112,14 @@ def given(headers):
     return found and found[1]
 
 
+def until(true, folder):
+    """Wait for it: a busy machine takes its time, and the first process answers before the second."""
+    end = time.monotonic() + 240
+    while not true():
+        assert time.monotonic() < end, (folder / "log.txt").read_text()
+        time.sleep(0.3)
+
+
 def servers(process):
     return [one for one in process.children() if "streamlit" in one.cmdline()]
 
@@ -120,9 +128,9 @@ def servers(process):
 def test_two_processes_behind_one_port(tmp_path):
     with several(tmp_path) as (address, process):
         # Newcomers are spread, and stay where they are; a number that nobody has is as good as none.
-        assert {given(answer(address)) for _ in range(4)} == {"0", "1"}
+        until(lambda: {given(answer(address)) for _ in range(4)} == {"0", "1"}, tmp_path)
         for number in ("0", "1"):
-            assert given(answer(address, Cookie=f"{COOKIE}={number}")) is None
+            until(lambda number=number: given(answer(address, Cookie=f"{COOKIE}={number}")) is None, tmp_path)
         assert given(answer(address, Cookie=f"{COOKIE}=7"))
 
         # The doors are those of one process.
@@ -140,18 +148,15 @@ def test_two_processes_behind_one_port(tmp_path):
         first = servers(process)[0]
         first.kill()
         assert given(answer(address, Cookie=f"{COOKIE}=0")) == "1"
-        end = time.monotonic() + 120
-        while given(answer(address, Cookie=f"{COOKIE}=0")) is not None:
-            assert time.monotonic() < end, (tmp_path / "log.txt").read_text()
-            time.sleep(0.3)
+        until(lambda: given(answer(address, Cookie=f"{COOKIE}=0")) is None, tmp_path)
         assert "Process 1 ended (-9) and is started again." in (tmp_path / "log.txt").read_text()
 
         # All end with the first, and leave nothing behind.
         all_of_them = process.children(recursive=True)
         assert len(all_of_them) >= 4
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0
-        _, left = psutil.wait_procs(all_of_them, timeout=30)
+        assert process.wait(timeout=120) == 0
+        _, left = psutil.wait_procs(all_of_them, timeout=120)
         assert left == []
     assert "Traceback" not in (tmp_path / "log.txt").read_text()
     with pytest.raises(urllib.error.URLError):
