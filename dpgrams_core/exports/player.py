@@ -17,7 +17,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from dpgrams_core.exports.deck import Scene
-from dpgrams_core.exports.report import FONT, POLICY
+from dpgrams_core.exports.report import FONT, HEAD, POLICY
 from dpgrams_core.figures.style import THEMES, css_properties
 from dpgrams_core.model.places import ASSETS
 
@@ -35,18 +35,16 @@ class Slide:
     pictures: Sequence[go.Figure | Handled]
 
 
-_PAGE = """\
-<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ title }}</title><style>{{ style }}</style>
+_PAGE = (
+    HEAD
+    + """\
 {% if plotly %}<script>window.PlotlyConfig = {MathJaxConfig: 'local'};</script><script>{{ plotly }}</script>{% endif %}
 </head><body><main><p class="answer" role="status"></p><div id="stage"></div></main><div id="bar"></div>
 {% for name, inside in templates %}<template id="{{ name }}-template">{{ inside }}</template>{% endfor %}
 <script type="application/json" id="deck">{{ deck }}</script>
 <script type="module">{{ script }}</script></body></html>
 """
+)
 _STYLE = """
 body { margin: 0; font-family: var(--st-font); color: var(--st-text-color); background: var(--st-background-color); }
 main { padding: 0.2rem 1.5rem 46px 1.5rem; }

@@ -65,15 +65,21 @@ function save(format, filename) {
 }
 """
 
-_PAGE = """\
+# How each of our files begins: one that is opened asks nobody for anything.
+HEAD = """\
 <!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{{ policy }}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{ title }}</title><style>{{ style }}</style>
+"""
+_PAGE = (
+    HEAD
+    + """\
 <script>window.PlotlyConfig = {MathJaxConfig: 'local'};</script><script>{{ plotly() }}</script></head>
 <body><h1>{{ title }}</h1>{% block body %}{% endblock %}</body></html>
 """
+)
 _FIGURE = """\
 {% extends "page" %}
 {% block body %}

@@ -125,17 +125,8 @@ def test_a_measure_is_one_entry_and_is_known_to_scores_sweeps_pictures_and_the_s
     assert figure.layout.yaxis.title.text == "toy count (more is better)"
     assert "Mean toy count at n = 100" in lab_sentence(known, cells, "toy_count")
     assert measure_titles("modes")["toy_count"] == "toy count"
-    (*_, found) = stream_needed(
-        *("epsilon", "functional", "four_corners"),
-        n=100,
-        low=1.0,
-        high=2.0,
-        probability=0.5,
-        runs=8,
-        most_values=2,
-        measure="toy_count",
-        target=0,
-    )
+    asked = {"measure": "toy_count", "target": 0, "probability": 0.5, "runs": 8, "most_values": 2}
+    (*_, found) = stream_needed("epsilon", "functional", "four_corners", n=100, low=1.0, high=2.0, **asked)
     assert found.question.wish == "toy count at least 0 in 50% of runs"
     assert found.status == "already"
 
