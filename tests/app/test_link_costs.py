@@ -38,7 +38,7 @@ LINKS = {
     ),
     "clusters, a fine release": (
         "clusters",
-        {"clu_n_blobs": "100000", "clu_h": "0.05", "clu_count": "unknown"},
+        {"clu_n_blobs": "100000", "clu_h": "0.02", "clu_count": "unknown"},
     ),
 }
 REFUSED = {
