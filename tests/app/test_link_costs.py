@@ -36,10 +36,6 @@ LINKS = {
         "clusters",
         {**TEXT, "clu_method": "dp_grams_c", "clu_n_blobs": "100000", "m": "100000", "steps": "200", "starts": "100"},
     ),
-    "clusters, a fine release": (
-        "clusters",
-        {"clu_n_blobs": "100000", "clu_h": "0.02", "clu_count": "unknown"},
-    ),
 }
 REFUSED = {
     "modes": ("modes", {"n": "1000000", "m": "1000000", "steps": "1000", "starts": "1000"}, ("n, m", "steps T")),
