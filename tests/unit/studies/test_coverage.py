@@ -18,7 +18,8 @@ def test_a_region_holds_its_own_target_and_no_other() -> None:
 def test_a_cell_counts_regions_and_false_peaks() -> None:
     row = coverage.coverage_cell("four_corners", 2000, 1.0, runs=4)
     assert row["all_found"] == 1
-    assert row["false_peaks"] == 0
+    assert row["false_peaks"] == row["off_mark"] == 0
+    assert coverage.coverage_cell("t_mixture", 500, 0.25, runs=6)["off_mark"] > 0.1
     assert row["smoothed_low"] <= row["smoothed"] <= row["smoothed_high"]
     assert row["population"] > 0.5
     assert coverage.coverage_cell("uniform", 500, 1.0, runs=2).keys() == {
