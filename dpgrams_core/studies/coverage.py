@@ -228,8 +228,8 @@ def summary(found: pd.DataFrame) -> str:
         f"{int((false <= 0.05).sum())} of {len(false)} cells."
     )
     off = found["off_mark"].dropna()
-    worst = found.loc[off.idxmax()] if len(off) else None
-    if worst is not None:
+    if len(off):
+        worst = found.nlargest(1, "off_mark").iloc[0]
         lines.append(
             f"At most 5% report one that the scores call spurious, since it is off its mark, in "
             f"{int((off <= 0.05).sum())} of {len(off)} cells; the worst is {worst['shape']} at n = {worst['n']:,} and "
