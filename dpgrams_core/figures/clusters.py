@@ -18,14 +18,14 @@ from scipy.spatial.distance import cdist
 
 from dpgrams_core.figures import style
 from dpgrams_core.figures.style import Chart, channels, plain_layout
-from dpgrams_core.figures.traces import points
+from dpgrams_core.figures.traces import drawn_rows, points
 from dpgrams_core.model.format import fixed, whole_percent
 from dpgrams_core.model.guarantee import bare_status
 from dpgrams_core.model.measures import nearest_centres, scores_of
 from dpgrams_core.model.results import Dataset, Release, refuse_private
 
 Array = np.ndarray
-MOST_POINTS = 1_500  # records drawn in a panel: a browser without a graphics card must keep up
+PANEL_POINTS = 500  # records drawn in a panel, which is a quarter of the page wide
 RUNS_HEIGHT = 460
 PANEL_HEIGHT = 300
 ROOM = 0.06  # about the records, as a share of the picture
@@ -124,18 +124,13 @@ def in_class_order(data: Dataset, release: Release) -> Release:
     return replace(release, modes=release.modes[order], significance=heights)
 
 
-def drawn_rows(n: int, most: int = MOST_POINTS) -> Array:
-    """Which records a panel shows: all of them, or always the same evenly spread ones, so that panels agree."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
-
-
 def panel_chart(data: Dataset, entry: Entry, height: int = PANEL_HEIGHT) -> Chart:
     """The records by nearest centre, the centres of one method, and the true ones; all panels share their axes."""
     refuse_private(data)
     plane, centres, truth = plane_of(data), entry.release.modes, true_centres(data)
-    records, shown = data.points[drawn_rows(data.n)], plane.show(centres)
+    records, shown = data.points[drawn_rows(data.n, PANEL_POINTS)], plane.show(centres)
     flat = plane.show(records)
-    low, high = around(flat).T
+    low, high = around(plane.show(data.points[drawn_rows(data.n)])).T
     names, matched = class_names(data), matched_classes(data, centres)
     mark = {"size": 4, "color": record_colours(nearest_centres(records, centres), matched), "opacity": 0.6}
     own = {**(style.PRIVATE_MARK if entry.private else style.NON_PRIVATE_MARK), "size": 13}

@@ -17,7 +17,6 @@ import numpy as np
 from dpgrams_core.figures.clusters import (
     around,
     class_names,
-    drawn_rows,
     in_class_order,
     matched_classes,
     plane_of,
@@ -27,7 +26,7 @@ from dpgrams_core.figures.clusters import (
 from dpgrams_core.figures.modes import true_modes, verdict
 from dpgrams_core.figures.regression import true_branches
 from dpgrams_core.figures.style import CHANCE, RECORD_TINTS
-from dpgrams_core.figures.traces import DensityGrid, grid_axes
+from dpgrams_core.figures.traces import DensityGrid, drawn_rows, grid_axes
 from dpgrams_core.methods.functional.regression import UNIT_SQUARE
 from dpgrams_core.methods.registry import METHODS, run
 from dpgrams_core.model.errors import DataError, SpecError

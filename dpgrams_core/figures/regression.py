@@ -20,6 +20,7 @@ from dpgrams_core.figures.traces import (
     band_columns,
     branch_bands,
     branch_lines,
+    drawn_rows,
     line,
     points,
     released_surface,
@@ -39,7 +40,8 @@ FRAME: dict[str, Any] = {
 }
 X_AXIS = {"title": "x, the predictor (public)", "zeroline": False}
 Y_AXIS = {"title": "y, the response", "zeroline": False}
-MANY_POINTS = 3_000  # beyond it the records are drawn by the graphics card
+# Places of the chart of all curves, which is sent anew with each private one: records, ends of PMS, nodes of a line.
+MOST_RECORDS, MOST_ENDS, MOST_NODES = 1_000, 500, 200
 SHARES = {
     "branch_recall": "branches found, %",
     "spurious": "of the curve on no branch, %",
@@ -90,10 +92,10 @@ def branches_chart(data: Dataset, fits: Sequence[tuple[str, Release]], *, record
     law = known_truth(data)
     traces: list[go.BaseTraceType] = []
     if records:
-        kind = go.Scattergl if data.n > MANY_POINTS else go.Scatter
-        mark = {"color": NON_PRIVATE, "size": 4, "opacity": float(np.clip(12 / np.sqrt(data.n), 0.08, 0.45))}
-        x, y = (values.astype(np.float32) for values in (data.x, data.y))
-        traces.append(kind(x=x, y=y, mode="markers", name="records (not private)", marker=mark, hoverinfo="skip"))
+        rows = drawn_rows(data.n, MOST_RECORDS)
+        mark = {"color": NON_PRIVATE, "size": 4, "opacity": float(np.clip(12 / np.sqrt(len(rows)), 0.08, 0.45))}
+        x, y = (values[rows].astype(np.float32) for values in (data.x, data.y))
+        traces.append(go.Scatter(x=x, y=y, mode="markers", name="records (not private)", marker=mark, hoverinfo="skip"))
     if truth:
         traces.append(_true_line(data, width=5))
     # Private curves last, so that they lie on top; the first private one is the one with filled marks.
@@ -105,11 +107,11 @@ def branches_chart(data: Dataset, fits: Sequence[tuple[str, Release]], *, record
     # A line under the pointer: the chart of the conditional density beside this one follows it.
     spike = {"showspikes": True, "spikemode": "across", "spikesnap": "cursor", "spikethickness": 1, "spikedash": "dot"}
     figure.update_xaxes(**spike)
-    rows, parts = [], []
+    table, parts = [], []
     for name, release in fits:
         scores = score_branches(law, _curve(release), data.box)
         shares = {title: 100 * scores[measure] for measure, title in SHARES.items()}
-        rows.append({"curve": name, "guarantee": release.guarantee.words, "oracle MSE": scores["mse"], **shares})
+        table.append({"curve": name, "guarantee": release.guarantee.words, "oracle MSE": scores["mse"], **shares})
         found = f"{name} {whole_percent(scores['branch_recall'])}"
         parts.append(found + _outside(_curve(release), data.box, "points"))
     sentence = "No curve is chosen: only what is known before any method runs."
@@ -118,7 +120,7 @@ def branches_chart(data: Dataset, fits: Sequence[tuple[str, Release]], *, record
         sentence = f"Share of the true branches found, where a curve within {radius} in y counts: {'; '.join(parts)}."
     if any(release.curve_band is not None for _, release in fits):
         sentence += BAND_SENTENCE
-    return Chart(figure, sentence, pd.DataFrame(rows))
+    return Chart(figure, sentence, pd.DataFrame(table))
 
 
 def runs_chart(data: Dataset, runs: Sequence[Release]) -> Chart:
@@ -195,11 +197,12 @@ def _curve(release: Release) -> Array:
 
 def _plain_curve(name: str, release: Release) -> go.Scatter:
     """A curve without privacy: one line for a mean, a cross for each end point of partial mean shift."""
-    x, y = _curve(release).T
+    rows, mean = _curve(release), release.method == "lowess"
+    x, y = rows[drawn_rows(len(rows), MOST_NODES if mean else MOST_ENDS)].T
     return go.Scatter(
         x=x,
         y=y,
-        mode="lines" if release.method == "lowess" else "markers",
+        mode="lines" if mean else "markers",
         name=f"{name} (not private)",
         line={"color": NON_PRIVATE, "dash": "dash", "width": 3},
         marker={"symbol": "x-thin", "size": 5, "line": {"width": 1.2, "color": NON_PRIVATE}},

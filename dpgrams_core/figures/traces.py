@@ -19,7 +19,13 @@ Values = Sequence[Any] | Array
 Places = tuple[Values, Values] | Array  # x and y
 
 
+MOST_POINTS = 1_500  # records in a picture: a browser without a graphics card must keep up
 RING_POINTS, RING_SIZE = 61, 5.991  # of an ellipse; the 95 % point of chi-square with two degrees of freedom
+
+
+def drawn_rows(n: int, most: int = MOST_POINTS) -> Array:
+    """Which records a picture shows: all of them, or always the same evenly spread ones, so that pictures agree."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def line(

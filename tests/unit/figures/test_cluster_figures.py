@@ -14,13 +14,12 @@ from sklearn.decomposition import PCA
 from dpgrams_core import DATASETS, Dataset, load_dataset, run, score
 from dpgrams_core.figures.clusters import (
     MOST_PICTURES,
-    MOST_POINTS,
+    PANEL_POINTS,
     Entry,
     centre_pictures,
     class_names,
     class_numbers,
     confusion_chart,
-    drawn_rows,
     has_pictures,
     in_class_order,
     inked,
@@ -34,6 +33,7 @@ from dpgrams_core.figures.clusters import (
 )
 from dpgrams_core.figures.curve import cluster_curve_chart, printed_scores
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, PRIVATE_INK, RECORD_TINTS, TRUTH, TRUTH_INK, channels
+from dpgrams_core.figures.traces import MOST_POINTS, drawn_rows
 from dpgrams_core.model.measures import nearest_centres, offered_measures
 from dpgrams_core.studies.comparison import pooled
 from dpgrams_core.studies.paper.tables import PAPER_TABLES
@@ -92,7 +92,7 @@ def test_records_of_one_nearest_centre_share_a_colour_and_panels_agree(scene):
     seen = []
     for entry in (scene["kmeans"], mixed):
         drawn = trace(panel_chart(data, entry).figure, "records, by nearest centre (not private)")
-        near = nearest_centres(data.points, entry.release.modes)
+        near = nearest_centres(data.points[drawn_rows(data.n, PANEL_POINTS)], entry.release.modes)
         seen.append(np.array(drawn.marker.color))
         for number in range(4):
             assert len(set(seen[-1][near == number])) == 1
@@ -120,6 +120,12 @@ def test_few_records_are_drawn_and_always_the_same(scene):
     rows = drawn_rows(69_000)
     assert len(rows) == MOST_POINTS
     assert (rows[0], rows[-1]) == (0, 68_999)
+
+
+def test_a_panel_is_a_quarter_of_the_page_and_is_sent_few_records(digits):
+    data = digits["data"]
+    drawn = trace(panel_chart(data, digits["kmeans"]).figure, "records, by nearest centre (not private)")
+    assert len(drawn.x) == len(drawn.marker.color) == PANEL_POINTS < data.n
 
 
 def test_two_columns_are_shown_as_they_are_and_components_by_their_first_two(scene, digits):

@@ -56,6 +56,16 @@ def test_every_curve_has_the_colour_of_its_kind(scene):
     assert trace(figure, "DP-PMS (private)").marker.symbol == "diamond-open"  # the second private one
 
 
+def test_few_places_are_sent_of_many_records():
+    """The chart goes out anew at every ε: with all of 100,000 records that was a megabyte."""
+    many, few = (load_dataset("sinusoid", n=n, seed=0) for n in (30_000, 1_200))
+    lowess, pms = run("lowess", many), run("pms", few)
+    records, line = branches_chart(many, [("LOWESS", lowess)], records=True, truth=False).figure.data
+    (ends,) = branches_chart(few, [("PMS", pms)], records=False, truth=False).figure.data
+    assert [len(one.x) for one in (records, line, ends)] == [1_000, 200, 500]
+    assert (line.x[0], line.x[-1]) == (lowess.curve[0, 0], lowess.curve[-1, 0])
+
+
 def test_every_branch_is_one_line_and_together_they_are_the_release(scene):
     release = scene["functional_regression"]
     figure = branches_chart(scene["data"], [("Functional", release)], records=False, truth=False).figure
