@@ -4,9 +4,9 @@ Run: .venv/bin/python -m benchmarks.handle_speed [--json FILE] [--moves N] [--ch
 
 The browser measures itself, and the pages are as they open.  A move: from the time stamp of the pointer's event to the
 first task after the animation frame with the new picture was painted; the first picture of each ε is among them.  A
-change: from the key on a control of the sidebar until a result of the new settings was painted; at n = 5000, with records
-that the server has not seen.  Goals: 33 ms and 300 ms at the 95th percentile, on a quiet machine with 2 cores and no
-graphics card.
+change: from the key on a control of the sidebar until a result of the new settings was painted; at n = 5000, with
+records that the server has not seen.  Goals: 33 ms and 300 ms at the 95th percentile, on a quiet machine with
+2 cores and no graphics card.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ def changes(page: Page, figure: Any, count: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"n": [], "seed of the noise": [], "data set": []}
     for number in range(count):
         until_shown(lambda: press("n", "ArrowLeft"))
-        until_shown(lambda number=number: write("data_seed", str(1_000 + number)))  # type: ignore[misc]
+        until_shown(lambda number=number: write("data_seed", str(1_000 + number)))
         found["n"].append(until_shown(lambda: press("n", "ArrowRight")))
-        found["seed of the noise"].append(until_shown(lambda number=number: write("seed", str(1 + number))))  # type: ignore[misc]
-        found["data set"].append(until_shown(lambda number=number: write("dataset", DATA_SETS[number % 2])))  # type: ignore[misc]
+        found["seed of the noise"].append(until_shown(lambda number=number: write("seed", str(1 + number))))
+        found["data set"].append(until_shown(lambda number=number: write("dataset", DATA_SETS[number % 2])))
     return found
 
 
