@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from dpgrams_core import load_dataset, run
 from dpgrams_core.figures.frames import epsilon_stops
+from dpgrams_core.model.format import chance_words
 from tests.browser.conftest import Dashboard
 
 STOPS = epsilon_stops("functional")
@@ -60,10 +61,13 @@ class Handle:
         expect(self.figure.locator("output")).to_have_text(f"ε = {epsilon:g}")
         expect(self.range).to_have_attribute("aria-valuetext", f"ε = {epsilon:g}")
         assert json.loads(self.figure.get_attribute("data-places")) == release.modes.tolist()
-        rows = self.figure.locator("tr").all_text_contents()[1:]
-        sigma = release.significance
-        wanted = [f"{i + 1}{x:.3f}{y:.3f}{sigma[i]:.1f} σ" for i, (x, y) in enumerate(release.modes)]
-        assert [re.sub(r"(none|\d+)$", "", row) for row in rows] == wanted
+        rows = [row.locator("td, th").all_text_contents() for row in self.figure.locator("tr").all()[1:]]
+        sigma, chances = release.significance, release.noise_chances
+        wanted = [
+            [f"{i + 1}", f"{x:.3f}", f"{y:.3f}", f"{sigma[i]:.1f} σ", chance_words(chances[i])]
+            for i, (x, y) in enumerate(release.modes)
+        ]
+        assert [row[:-1] for row in rows] == wanted  # the last is the true mode that it found
         assert f"At ε = {epsilon:g} " in self.figure.locator(".said").text_content()
 
     def is_set(self, epsilon: float) -> None:

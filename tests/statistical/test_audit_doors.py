@@ -42,7 +42,7 @@ class TestTheFaultsThatWere:
     @pytest.mark.parametrize("pair", ["largest_response", "infinite_response", "missing_response"])
     @pytest.mark.usefixtures("open_door")
     def test_one_response_that_overflows_gives_dp_pms_away(self, pair):
-        result = played("dp_pms", pair, trials=100)
+        result = played("dp_pms", pair, trials=150)  # 100 show ε ≥ 1.6, give or take 0.2: one in 300 missed
         assert result.claimed_status == "proven"
         assert result.caught, result.verdict
 
