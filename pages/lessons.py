@@ -10,6 +10,7 @@ import streamlit as st
 from dpgrams_core.figures import frames
 from dpgrams_core.figures import lessons as pictures
 from dpgrams_core.figures.style import Chart
+from dpgrams_core.methods.registry import PLAIN_METHODS
 from dpgrams_core.model.format import written
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.studies import lessons
@@ -21,7 +22,6 @@ SMALLER = "lesson"
 KEYS = ["lesson", "step", "guess", "value"]
 MOST_STEPS = 9
 NONE = "0"  # a step without a prediction
-PLAIN_METHODS = {"modes": "mean_shift", "regression": "lowess", "clusters": "kmeans"}
 _html, _css, _js = (
     (ASSETS / f"components/influence.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
 )

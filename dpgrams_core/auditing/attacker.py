@@ -60,12 +60,6 @@ class Round:
         here, there = self.surface.value(np.stack([PERSON, CROWD]))
         return float(here), float(there)
 
-    @property
-    def best_guess(self) -> bool:
-        """What the best attacker says."""
-        here, there = self.heights
-        return here > there
-
 
 def play(mechanism: str, epsilon: float, seed: int) -> Round:
     """The round of a secret number: its last bit is the coin, the rest is the seed of the noise."""

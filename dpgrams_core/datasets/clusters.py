@@ -9,6 +9,7 @@ import numpy as np
 
 from dpgrams_core.model.checks import whole
 from dpgrams_core.model.representation import Representation, class_means, standardise
+from dpgrams_core.numerics.scaling import middle_and_half
 
 Array = np.ndarray
 
@@ -56,7 +57,7 @@ def in_public_ranges(usual: ClusterTable, table: Array, ranges: Array) -> Cluste
     The scale and the mean in the map back serve the centroid error, which is no part of a release: it is in the
     standardised columns of ``table``, whose class means ``usual`` has or, where it has fewer columns, are computed.
     """
-    middle, half = ranges.mean(axis=1), (ranges[:, 1] - ranges[:, 0]) / 2
+    middle, half = middle_and_half(ranges)
     standard, mean, scale = standardise(table)
     representation = replace(
         usual.representation,

@@ -36,7 +36,7 @@ BELIEFS = np.linspace(0.01, 10, 100)  # ε along an axis
 
 def draw(state: State, name: str) -> Chart:
     """The picture of that name for a state."""
-    return _PICTURES[name](state)
+    return DRAWN[name](state)
 
 
 def _square(box: Array) -> dict[str, dict]:
@@ -236,7 +236,7 @@ def branches_picture(state: State) -> Chart:
     return drawn
 
 
-_PICTURES: dict[str, Callable[[State], Chart]] = {
+DRAWN: dict[str, Callable[[State], Chart]] = {
     "records": records_picture,
     "climb": climb_picture,
     "twitch": twitch_picture,
@@ -247,4 +247,3 @@ _PICTURES: dict[str, Callable[[State], Chart]] = {
     "belief": belief_picture,
     "branches": branches_picture,
 }
-DRAWN = tuple(_PICTURES)

@@ -37,6 +37,7 @@ class Measure:
     of: Callable[[Any], float] | None
     more_is_better: bool = False
     log_axis: bool = False
+    share: bool = False  # of something that is counted, so that a sentence says it in percent
     offered: bool = True  # whether the pages let one choose it; the others stand in tables
     has_parts: bool = False  # whether its sources are told apart; of a score up to 1, those of 1 − score
     wish: float = 0.0  # where the search for a budget starts
@@ -391,14 +392,14 @@ def _(found: MatchedBranches) -> float:
     return oracle_loss(found.truth, found.curve)[0]
 
 
-@measure("regression", "branch_recall", "branch recall", more_is_better=True, wish=0.9)
+@measure("regression", "branch_recall", "branch recall", more_is_better=True, share=True, wish=0.9)
 def _(found: MatchedBranches) -> float:
     """Share of the true branches, over all x, that the curve comes near to."""
     exists, near, _ = found.at_places
     return float(near.sum() / max(1, exists.sum()))
 
 
-@measure("regression", "spurious", "spurious part", offered=False)
+@measure("regression", "spurious", "spurious part", offered=False, share=True)
 def _(found: MatchedBranches) -> float:
     """Share of the curve that is near no true branch at its own x."""
     if not len(found.curve):
@@ -407,7 +408,7 @@ def _(found: MatchedBranches) -> float:
     return float((~near).mean())
 
 
-@measure("regression", "coverage", "coverage", more_is_better=True, wish=0.9)
+@measure("regression", "coverage", "coverage", more_is_better=True, share=True, wish=0.9)
 def _(found: MatchedBranches) -> float:
     """Share of the places with a branch at which the curve has a point."""
     exists, _, covered = found.at_places

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgrams_core.model.checks import freeze
+from dpgrams_core.numerics.scaling import middle_and_half
 
 Array = np.ndarray
 
@@ -97,13 +98,13 @@ class PaidColumns:
 
     def back(self, places: Array) -> Array:
         """Places (..., d) of the new columns in those of the data, (..., p)."""
-        half = (self.ranges[:, 1] - self.ranges[:, 0]) / 2
-        return self.ranges.mean(axis=1) + (places @ self.components + self.middle) * half
+        middle, half = middle_and_half(self.ranges)
+        return middle + (places @ self.components + self.middle) * half
 
 
 def in_ranges(points: Array, ranges: Array) -> Array:
     """Records (n, p) with every column moved from its public range (p, 2) to -1 to 1, and clipped there."""
-    middle, half = ranges.mean(axis=1), (ranges[:, 1] - ranges[:, 0]) / 2
+    middle, half = middle_and_half(ranges)
     with np.errstate(all="ignore"):  # far outside is infinite, and clipped; a warning would tell of a record
         return np.clip((points - middle) / half, -1.0, 1.0)
 

@@ -31,6 +31,11 @@ def rescaled(points: Array, source: Array, target: Array) -> Array:
     return moved
 
 
+def middle_and_half(box: Array) -> tuple[Array, Array]:
+    """The middle (d,) of a box (d, 2), and half of each side: (points - middle) / half lies in -1 to 1."""
+    return box.mean(axis=1), (box[:, 1] - box[:, 0]) / 2
+
+
 @dataclass(frozen=True, eq=False)
 class SurfaceInUnits:
     """A released surface or sketch over a box (d, 2) in the user's units; ``bare`` is the one that its method made.

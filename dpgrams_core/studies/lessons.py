@@ -309,7 +309,6 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "most_sure": Quantity(words="how sure someone can become at most", of=_most_sure, written=percent, random=False),
 }
-SHARES = ("branch_recall", "spurious")  # of regression: measures that are shares
 
 
 def quantity_names(kind: str) -> list[str]:
@@ -323,7 +322,7 @@ def quantity_of(name: str, wanted: Run) -> Quantity:
         return QUANTITIES[name]
     kind = DATASETS[str(wanted.dataset)].kind
     measure = scores_of(kind)[one_of("quantity", name, quantity_names(kind))]
-    written = whole_percent if kind == "regression" and name in SHARES else number
+    written = whole_percent if measure.share else number
     return Quantity(words=measure.words, of=partial(_measure, name), written=written)
 
 

@@ -32,6 +32,7 @@ from dpgrams_core.model import settings
 from dpgrams_core.model.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.model.specs import Spec
 from dpgrams_core.numerics.rounding import UNIT, running_sum, with_rounding
+from dpgrams_core.numerics.scaling import middle_and_half
 from dpgrams_core.numerics.sketch import public_points
 from dpgrams_core.privacy.accountants import rounds_multiplier
 from dpgrams_core.privacy.calibration import gaussian_multiplier
@@ -65,7 +66,7 @@ def hash_tree(data: Dataset, spec: HashTreeSpec, noise: Noise) -> Release:
     refuse_private(data, noise.door)
     count, d = known_clusters(data, spec.n_clusters), data.dimension
     depth = public_depth(data.n, spec.epsilon, spec.delta) if spec.depth is None else spec.depth
-    middle, half = data.box.mean(axis=1), (data.box[:, 1] - data.box[:, 0]) / 2
+    middle, half = middle_and_half(data.box)
     multiplier = rounds_multiplier(spec.epsilon, spec.delta, data.n, data.n, depth + 1)
     sensitivity = with_rounding(
         math.sqrt(2),

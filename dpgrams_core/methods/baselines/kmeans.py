@@ -16,6 +16,7 @@ from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.guarantee import ADD_OR_REMOVE
 from dpgrams_core.model.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.model.specs import Spec, setting
+from dpgrams_core.numerics.scaling import middle_and_half
 from dpgrams_core.privacy.noise import Noise, SimulationNoise
 
 Array = np.ndarray
@@ -138,7 +139,7 @@ def dp_kmeans(data: Dataset, spec: DPKMeansSpec, noise: Noise) -> Release:
     count = known_clusters(data, spec.n_clusters)
     budget = library_budget(spec.epsilon, clusters=count, n=data.n, d=data.dimension)
     model_class, accountant = _diffprivlib()
-    middle, half = data.box.mean(axis=1), (data.box[:, 1] - data.box[:, 0]) / 2
+    middle, half = middle_and_half(data.box)
     bounds: Any = (-half, half)
     seed = noise.library_seed()
     if spec.bounds == "records":

@@ -26,6 +26,7 @@ from dpgrams_core.model import settings
 from dpgrams_core.model.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.model.specs import Spec, setting
 from dpgrams_core.numerics.rounding import UNIT, running_sum, with_rounding
+from dpgrams_core.numerics.scaling import middle_and_half
 from dpgrams_core.numerics.sketch import public_points
 from dpgrams_core.privacy.accountants import rounds_multiplier
 from dpgrams_core.privacy.events import GaussianRounds
@@ -68,7 +69,7 @@ def noisy_kmeans(data: Dataset, spec: NoisyKMeansSpec, noise: Noise) -> Release:
     """Lloyd's rounds from public starts, each with noisy sums and counts; ``trajectories`` are the released rounds."""
     refuse_private(data, noise.door)
     count, d, rounds = known_clusters(data, spec.n_clusters), data.dimension, spec.n_rounds
-    middle, half = data.box.mean(axis=1), (data.box[:, 1] - data.box[:, 0]) / 2
+    middle, half = middle_and_half(data.box)
     radius = spec.clip_radius * math.sqrt(d)
     multiplier = rounds_multiplier(spec.epsilon, spec.delta, data.n, data.n, rounds)
     # A record's way and its length are off by some roundings of numbers up to 2 sqrt(d), relative to the radius.

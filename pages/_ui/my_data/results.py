@@ -16,6 +16,7 @@ from streamlit.errors import StreamlitAPIException
 from dpgrams_core import METHODS, Dataset, load_dataset, run
 from dpgrams_core.exports.csv import table_csv
 from dpgrams_core.exports.report import ONE_ROW, guarantee_words, ledger_line
+from dpgrams_core.figures.curve import in_a_text
 from dpgrams_core.figures.own_data import (
     Units,
     ascent_map,
@@ -27,6 +28,7 @@ from dpgrams_core.figures.own_data import (
 )
 from dpgrams_core.figures.own_records import records_picture
 from dpgrams_core.figures.style import CHANCE, Chart
+from dpgrams_core.methods.registry import PLAIN_METHODS
 from dpgrams_core.model.environment import read_settings
 from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.format import chance_words, fixed, short, sigmas, written
@@ -49,8 +51,6 @@ CURVE_RUNS = 3
 PATH_STEPS = 12
 SMOOTHINGS = [value for value in FACTORS if value >= 1]
 MOST_RECORDS = 4_000  # that mean shift climbs from
-BASELINES = {"modes": "mean_shift", "clusters": "kmeans", "regression": "lowess"}
-NAMES = {"mean_shift": "mean shift", "kmeans": "k-means", "lowess": "LOWESS"}
 MOST_SAID = 6  # numbers of places in the answer
 UNREAD = "Something failed while it was read, so there is nothing to say yet."
 
@@ -349,14 +349,15 @@ def curator_view(own: Own, sale: Sale) -> None:
     with st.container(border=True, key="own_curator"):
         st.markdown("**Your records, and a result without privacy** :blue-badge[curator only]")
         data = own.data(sale.request)
-        method = BASELINES[data.kind]
+        method = PLAIN_METHODS[data.kind]
+        name = in_a_text(METHODS[method].title)
         try:
-            with st.spinner(f"{NAMES[method]}, without privacy…"):
+            with st.spinner(f"{name}, without privacy…"):
                 places = own.remember(("curator", sale.number), lambda: _baseline(data, method, sale))
         except (SpecError, DataError) as error:
             st.info(plain(str(error)))
             places = np.empty((0, data.dimension))
-        picture = records_picture(sale.units, data.usable_points, places, NAMES[method], line=method == "lowess")
+        picture = records_picture(sale.units, data.usable_points, places, name, line=method == "lowess")
         st.plotly_chart(
             picture.figure, key="own_records_chart", config={"displayModeBar": False}, alt="Records; not private."
         )

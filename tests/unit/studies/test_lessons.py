@@ -96,6 +96,14 @@ def test_there_are_lessons_of_a_few_minutes_each():
         assert 2 <= len(lesson.steps) <= 9
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("branch_recall", "90%"), ("coverage", "90%"), ("spurious", "90%"), ("mse", "0.9")]
+)
+def test_every_measure_that_is_a_share_is_said_in_percent(name, said):
+    wanted = plan_run("functional_regression", "sinusoid", n=500, epsilon=1.0)
+    assert lessons.quantity_of(name, wanted).written(0.9) == said
+
+
 def test_every_picture_that_a_file_may_name_can_be_drawn():
     assert {*pictures.DRAWN, "handle"} == set(PICTURES)
 
