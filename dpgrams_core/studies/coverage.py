@@ -27,7 +27,7 @@ from dpgrams_core.methods.functional.spec import FunctionalRegressionSpec, Funct
 from dpgrams_core.model.measures import match_modes, score, score_modes
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.progress import checkpoint
-from dpgrams_core.model.results import Dataset, Release
+from dpgrams_core.model.results import Dataset, Release, refuse_private
 from dpgrams_core.numerics.surface import ReleasedSurface
 from dpgrams_core.privacy.noise import SimulationNoise
 
@@ -151,6 +151,7 @@ def band_cell(design: str, n: int, epsilon: float, runs: int = RUNS) -> dict[str
 
 def band_holds(release: Release, data: Dataset) -> Array:
     """Whether the band holds, at each row of a curve (rows,), the nearest branch of the surface without noise."""
+    refuse_private(data)
     surface = release.surface
     assert isinstance(surface, ReleasedSurface)
     assert release.curve is not None
