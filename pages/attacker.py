@@ -62,7 +62,8 @@ def playing(epsilon: float, mechanism: str) -> None:
     said = st.session_state[GUESSES]
     number = len(said)
     hits = sum(told == was_inside(i) for i, told in enumerate(said))
-    layout.answer(f"Round {number + 1} of {ROUNDS}. Right so far: {hits} of {number}.")
+    told = f"Round {number + 1} of {ROUNDS}. Right so far: {hits} of {number}."
+    layout.answer(told, f"Was this person in the data? {told}")
     played = attacker.play(mechanism, epsilon, st.session_state[SECRETS][number])
     picture, asked = st.columns([3, 2], gap="medium")
     with asked:

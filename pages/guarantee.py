@@ -128,10 +128,14 @@ def accounting(settings: comparison.ComparisonSettings, rows: tuple[comparison.R
 
 layout.open_page(QUESTION, "pages/guarantee.py")
 group = Group()
+top, given = st.container(), {}
+if layout.presenting():  # on a projector ε stands under the picture
+    with st.container(key="presented_epsilon"):
+        given = group.setting(DPGramsSpec, "epsilon", "epsilon")
 with st.sidebar:
     dataset = group.dataset("modes", "dataset", "A synthetic mixture of the paper, drawn afresh.", None)
     n = group.records("n", dataset)
-    given = group.budget("dp_grams")
+    given |= group.setting(DPGramsSpec, "delta", "delta") if given else group.budget("dp_grams")
     for name, key, words in (
         ("bandwidth_scale", "h_scale", "Multiplies each method's public bandwidth rule."),
         ("clip_multiplier", "clip", "How far a record may pull in DP-GRAMS (C* = multiplier · h^-(d+1))."),
@@ -150,14 +154,16 @@ exceptions = (
     f" (δ = {tiny(wished.delta)} leaves room for exceptions: a chance of at most "
     f"<b>{one_in(after.chance_above)}</b> to become more than a point surer)"
 )
-text = layout.answer(
+told = (
     f"At ε = {short(wished.epsilon)} someone who was <b>{percent(after.before)}</b> sure that your record is A and not "
     f'B could become at most <b class="private">{percent(after.most)}</b> sure once the result is out'
     f"{exceptions if after.chance_above > 0 else ''}.",
     f"At ε = {short(wished.epsilon)}, δ = {tiny(wished.delta)}: from <b>{percent(after.before)}</b> sure to at most "
     f'<b class="private">{percent(after.most)}</b>'
-    + (f", but for a chance of {one_in(after.chance_above)}." if after.chance_above > 0 else "."),
+    + (f", and more than a point above with a chance of {one_in(after.chance_above)}." if after.chance_above else "."),
 )
+with top:
+    text = layout.answer(*told)
 works = layout.works(lambda: cache.comparison(wished))
 words = "Below, the methods are compared at the last settings that worked."
 settings = layout.good_or_last("guarantee", wished, works, comparison.ComparisonSettings(), words)
@@ -167,7 +173,8 @@ place = exports.caption_beside(statuses)
 budget = (wished.epsilon, wished.delta)
 power = cache.picture(budget, power_chart, *budget, gaussian_multiplier(*budget))
 if layout.presenting():
-    charts.plot(power.figure, "power_chart", power.sentence)
+    with top:
+        charts.plot(power.figure, "power_chart", power.sentence)
     state.write_url(group.keys)
     state.tell_refused()
 layout.presented()

@@ -36,10 +36,10 @@ def guesses(text: str) -> str:
     return text
 
 
-def guess_of(number: int) -> int | None:
+def guess_of(lesson: Lesson, number: int) -> int | None:
     """What was predicted at a step, counted from 0; None before that."""
-    digit = st.session_state["guess"][number : number + 1] or NONE
-    return None if digit == NONE else int(digit) - 1
+    digit = int(st.session_state["guess"][number : number + 1] or NONE)
+    return digit - 1 if 1 <= digit <= len(lesson.steps[number].choices) else None
 
 
 def go(lesson: Lesson | None, number: int = 0) -> None:
@@ -122,22 +122,20 @@ def control(step: Step) -> State:
     return step.at(st.session_state["value"])
 
 
-def question(step: Step, number: int) -> int | None:
-    """What to predict; the prediction, where there is one."""
+def question(step: Step, number: int, guess: int | None) -> None:
+    """What to predict, and what was."""
     st.subheader("Predict first")
     st.markdown(step.question)
-    key, guess = f"predict_{st.session_state['lesson']}_{number}", guess_of(number)
-    known = guess if guess is not None and guess < len(step.choices) else None
+    key = f"predict_{st.session_state['lesson']}_{number}"
     st.radio(
         "Your prediction",
         range(len(step.choices)),
-        index=known,
+        index=guess,
         format_func=lambda i: step.choices[i].words,
         key=key,
         on_change=predict,
         args=(number, key),
     )
-    return known
 
 
 def reveal(step: Step, guess: int) -> None:
@@ -163,6 +161,8 @@ def tried(step: Step, shown: State) -> None:
         st.markdown(f"With {step.control.label.lower()} at {where} it is **{quantity.written(found)}**.")
     draws = f", the mean of {step.reveal.runs} draws of the noise" if step.reveal.runs > 1 and quantity.random else ""
     st.caption(f"What is computed: {quantity.words.rstrip('.')}{draws}. Simulated data with known truth.")
+    if layout.presenting():
+        return
     if st.button(f"Open this on the page {TITLES[step.page]}", key="open_page", icon=":material/open_in_new:"):
         st.session_state[state.OPENED] = controls.link_of(shown.run)
         st.switch_page(f"pages/{step.page}.py")
@@ -172,12 +172,19 @@ def show(lesson: Lesson, number: int) -> None:
     """One step of a lesson."""
     step, last = lesson.steps[number], len(lesson.steps) - 1
     text = f"{lesson.title}, step {number + 1} of {last + 1}: {step.title}"
-    layout.answer(f"<b>{html.escape(text)}</b>")
-    picture, asked = st.columns([3, 2], gap="medium")
+    guess = guess_of(lesson, number)
+    presenting = layout.presenting()  # then the picture has a line of its own, and most of the width
+    if not presenting:
+        layout.answer(f"<b>{html.escape(text)}</b>")
+    picture, asked = st.columns([2, 1] if presenting else [3, 2], gap="medium")
     with asked:
         top = st.container()  # the answer, and the way on with it, are seen without scrolling
-        st.markdown(step.words)
-        guess = question(step, number)
+        if presenting:
+            with top:
+                layout.answer(f"<b>{html.escape(text)}</b>")
+        if guess is None or not presenting:  # a projector has no room for both
+            st.markdown(step.words)
+            question(step, number, guess)
         shown = step.start
         if guess is not None:
             with top:
@@ -196,9 +203,10 @@ def show(lesson: Lesson, number: int) -> None:
         show_picture(shown, step, held=guess is None or step.control.name not in ("epsilon", "place"))
     if number == last and guess is not None:
         done = [cache.lesson_value(one.reveal.quantity, one.revealed, one.reveal.runs) for one in lesson.steps]
-        hits = sum(guess_of(i) == one.right_choice(done[i]) for i, one in enumerate(lesson.steps))
-        st.success(f"Lesson done: {hits} of {last + 1} predictions were right. Your link keeps them.")
-        to_game()
+        hits = sum(guess_of(lesson, i) == one.right_choice(done[i]) for i, one in enumerate(lesson.steps))
+        with asked if presenting else st.container():
+            st.success(f"Lesson done: {hits} of {last + 1} predictions were right. Your link keeps them.")
+            to_game()
 
 
 layout.open_page(QUESTION, "pages/lessons.py")

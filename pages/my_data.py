@@ -46,6 +46,15 @@ def before_release(mine: Own, account: Account | None, request: Request | None) 
     )
 
 
+def before(mine: Own, account: Account | None = None, request: Request | None = None) -> None:
+    """The line while nothing is released; a projector shows a release and no step to one."""
+    with st.container():
+        layout.answer(before_release(mine, account, request))
+        if layout.presenting():
+            words = "Presenter mode shows a release. Leave it to open a file and to release."
+            st.info(words, icon=":material/slideshow:")
+
+
 def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
     """The four steps, in order; each is open until it is done."""
     steps, first, result = st.empty(), st.empty(), st.container()  # what was released stands above the steps to it
@@ -59,7 +68,7 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
         with steps:
             progress(1)
         with first:
-            layout.answer(before_release(mine, None, None))
+            before(mine)
         return
     try:
         table, caps = mine.table, {"cap_epsilon": settings.cap_epsilon, "cap_delta": settings.cap_delta}
@@ -95,7 +104,7 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
             say(mine, account, first)
     else:
         with first:
-            layout.answer(before_release(mine, account, request))
+            before(mine, account, request)
     layout.presented()
     overlap = mine.remember(("overlap", account.others), lambda: overlap_words(table, ledger))
     ledger_view(ledger, account, table.identity, overlap, mine.not_shown)

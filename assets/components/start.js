@@ -66,8 +66,8 @@ class View {
     this.pick.addEventListener("keydown", (event) => this.key(event));
     this.pick.addEventListener("focus", () => this.pick.matches(":focus-visible") && this.out === null && this.take(this.last ?? 0));
     find(".again").addEventListener("click", () => this.again());
-    find(".previous").addEventListener("click", () => this.stepTo(this.step - 1));
-    find(".next").addEventListener("click", () => this.stepTo(this.step + 1));
+    find(".previous").addEventListener("click", () => this.goOn(-1));
+    find(".next").addEventListener("click", () => this.goOn(1));
     // The page's colours change with the system's.
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.repaint = () => setTimeout(() => this.paint(), 100);
@@ -115,6 +115,13 @@ class View {
     for (const other of this.root.querySelectorAll(".now")) other.classList.remove("now");
     if (this.step > 0 && part !== ".believe") this.find(part).classList.add("now");
     this.find("section").dataset.step = this.step + 1;
+  }
+
+  // On a phone the part that a step speaks of may be out of sight.
+  goOn(by) {
+    this.stepTo(this.step + by);
+    const [, part] = STEPS[this.step];
+    this.find(part).scrollIntoView({ block: "nearest", behavior: still.matches ? "auto" : "smooth" });
   }
 
   believe() {

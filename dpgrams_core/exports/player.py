@@ -52,6 +52,7 @@ main { padding: 0.2rem 1.5rem 46px 1.5rem; }
 .answer b.private { color: rgb(var(--private-text)); } .answer b.plain { color: rgb(var(--plain-text)); }
 #stage { display: flex; gap: 1rem; } #stage > div { flex: 1 1 0; min-width: 0; }
 #stage > .js-plotly-plot { height: 84vh; }
+@media (max-width: 640px) { #stage { flex-direction: column; } }
 """
 
 
@@ -73,7 +74,8 @@ def deck_html(slides: Sequence[Slide]) -> str:
 
 
 def _content(slide: Slide) -> dict[str, Any]:
-    line = slide.line or ("" if slide.pictures else NOTHING_SHOWN)
+    own = any(isinstance(one, tuple) for one in slide.pictures)  # a picture with a handle has a line of its own
+    line = "" if own else slide.line or ("" if slide.pictures else NOTHING_SHOWN)
     pictures = [_picture(one) for one in slide.pictures]
     return {"title": slide.scene.heading, "notes": slide.scene.notes, "line": line, "pictures": pictures}
 

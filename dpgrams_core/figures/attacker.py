@@ -53,7 +53,7 @@ def round_chart(played: Round) -> Chart:
         "is noise, since the hills of everybody else are taken away."
     )
     (left, right), (low, high) = box.tolist()
-    across: dict[str, Any] = {"range": [left, right]}
+    across: dict[str, Any] = {"range": [left, right], "constrain": "domain"}
     up: dict[str, Any] = {"range": [low, high], "scaleanchor": "x", "constrain": "domain"}
     table = pd.DataFrame({"place": ["ring", "square"], "height": [here, there]})
     return Chart(plain_layout(go.Figure([heat, *marks]), 400, across, up), sentence, table)

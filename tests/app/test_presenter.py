@@ -54,6 +54,24 @@ def test_a_page_shows_its_line_and_its_picture_and_ends():
     assert not app.get("download_button")
     (line,) = [item.value for item in app.get("html") if 'data-testid="answer"' in item.value]
     assert line.count(". ") == 0
+    # What δ leaves is a chance to end a point above the bound, and not one to pass it (privacy/meaning.py).
+    assert "more than a point above with a chance of 1 in 74,000" in line
+    assert [slider.key for slider in app.main.select_slider] == ["epsilon"]
+
+
+def test_a_step_of_a_lesson_asks_or_answers():
+    asked = presented("lessons", lesson="the_budget_runs_out")
+    assert asked.radio
+    assert not [slider for slider in asked.select_slider if slider.key == "value"]
+    told = presented("lessons", lesson="the_budget_runs_out", guess="2")
+    assert not told.radio
+    assert [slider for slider in told.select_slider if slider.key == "value"]
+    assert not [button for button in told.button if button.key == "open_page"]
+
+
+def test_my_data_says_why_there_is_nothing_to_show(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPGRAMS_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    assert any("Leave it to open a file" in item.value for item in presented("my_data").info)
 
 
 def test_a_deck_in_the_link_stays_there_and_a_bad_one_is_named():

@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from dpgrams_core.studies.lessons import lessons
 from tests.heard import serious
 
 QUICK = "n=200&method=functional&curve=off&runs=off&landscape=off"
@@ -121,6 +122,30 @@ def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
     alone = new_context(width, color_scheme=scheme, offline=True).new_page()
     alone.set_viewport_size({"width": width, "height": height})
     assert_plays_from_disk(alone, tmp_path / "deck.html")
+
+
+LAST = [(lesson.name, len(lesson.steps)) for lesson in lessons()]  # the step of a lesson that has most beside it
+PAGES = [
+    *("regression?curve=off&runs=off", "clusters?runs=off", "tradeoff", "paper", "attacker"),
+    "guarantee?measure=off&accountants=off",
+    *(f"lessons?lesson={name}&step={step}&guess={'1' * step}" for name, step in LAST),
+]
+
+
+def test_every_page_and_every_lesson_fits_a_projector(dashboard):
+    """Picture and controls stand above the bar with next and previous, and nothing scrolls."""
+    page = dashboard.page
+    page.set_viewport_size({"width": 1280, "height": 720})
+    for address in PAGES:
+        page.goto(f"{dashboard.address}/{address}{'&' if '?' in address else '?'}presenter=on")
+        bar = page.get_by_role("navigation", name="Scenes").bounding_box()["y"]
+        expect(page.locator("canvas, .stPlotlyChart").first).to_be_visible()
+        dashboard.settle()
+        assert_on_one_screen(page)
+        for control in page.get_by_test_id("stMain").locator("button, [role=slider], input[type=range]").all():
+            if control.is_visible() and (box := control.bounding_box()) and box["y"] < page.viewport_size["height"]:
+                at = f"{address}: {control.evaluate('one => one.outerHTML')[:200]}"
+                assert box["y"] + box["height"] <= bar or control.locator("xpath=ancestor::nav").count(), at
 
 
 def assert_plays_from_disk(page, file):

@@ -100,6 +100,9 @@ def test_a_newcomer_goes_through_it(make_dashboard, width, scheme):
     for step in (2, 3, 4, 5):
         view.locator("button.next").click()
         expect(view).to_have_attribute("data-step", str(step))
+        # Also on a phone, where not all of it is on one screen.
+        expect(view.locator(".step")).to_be_in_viewport(ratio=0.9)
+        expect(view.locator(".believe" if step == 5 else ".now")).to_be_in_viewport(ratio=0.99)
         assert serious(page) == []
     expect(view.locator("button.next")).to_be_disabled()
     kept = start.kept_audits()

@@ -21,7 +21,7 @@ def told(html):
 
 def test_each_slide_has_its_line_its_notes_and_its_pictures():
     slides = [
-        Slide(Scene("modes", "", "One", "Notes."), "", [HANDLED, HANDLED]),
+        Slide(Scene("modes", "", "One", "Notes."), "Two lines are one too many.", [HANDLED, HANDLED]),
         Slide(Scene("paper"), "A <b>line</b>.", [FIGURE]),
         Slide(Scene("tradeoff"), "", []),
     ]
