@@ -41,7 +41,10 @@ def test_an_unknown_number_of_clusters_is_found(blobs, seed):
     assert release.events == known.events
 
 
-@pytest.mark.parametrize(("dataset", "n", "least", "most"), [("blobs", 2_000, 3, 4), ("digits", None, 7, 15)])
+@pytest.mark.parametrize(
+    ("dataset", "n", "least", "most"),
+    [("blobs", 2_000, 3, 4), pytest.param("digits", None, 7, 15, marks=pytest.mark.slow)],
+)
 def test_an_unknown_number_costs_at_most_a_tenth_of_the_score(dataset, n, least, most):
     data, runs = load_dataset(dataset, n=n), range(3)
     ari = {}

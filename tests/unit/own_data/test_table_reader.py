@@ -159,11 +159,23 @@ def sentence_of(call):
     return message
 
 
+# Each starts a process, and a quick sibling says the same: of Parquet itself, and of a file without numbers.
+DEAR = (
+    *("Parquet, other types", "Parquet, another packing", "Parquet, all missing"),
+    *("Parquet with records only", "Parquet with words only"),
+)
+
+
+def dear_ones_marked(names):
+    return [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in names]
+
+
 def test_there_are_enough_bad_files():
+    assert set(DEAR) <= {*UNREADABLE, *GOOD}
     assert len(UNREADABLE) >= 40
 
 
-@pytest.mark.parametrize("what", UNREADABLE)
+@pytest.mark.parametrize("what", dear_ones_marked(UNREADABLE))
 def test_a_bad_file_gets_its_sentence(what, tmp_path):
     name, content, words = UNREADABLE[what]
     message = sentence_of(lambda: read_table(content, name, SMALL))
@@ -201,7 +213,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize("what", GOOD)
+@pytest.mark.parametrize("what", dear_ones_marked(GOOD))
 def test_a_good_file_is_read_and_known_again(what):
     table = read_table(GOOD[what], limits=SMALL)
     assert table.n_rows == 40
