@@ -1,30 +1,42 @@
-"""The engine's goals for an immediate page: the slow reference beside what is used, in one run, as a table and JSON.
+"""The goals of an immediate page in one table: what was before, what is now, in one run; and the same as JSON.
 
-Run: .venv/bin/python -m benchmarks.immediate [file.json]
+Run: .venv/bin/python -m benchmarks.immediate [--only PART ...] [--long] [--json FILE]
 
-Times are of the processor, the best of some repeats, since other work on the machine makes clocks unfair.  Linear
-algebra has one thread, except where a line says otherwise: on a busy machine several wait for each other, and a fit of
-bumps suffered from that wherever nobody had limited them.  A goal that is a time holds for a quiet machine.
+"Before" is the slow reference of the engine, which ships (slow_reading.py and below); of pages and imports it is the
+state ``BEFORE`` of this repository, taken from its history and run beside this one.  Where there is no history that
+column is empty.  ``--long`` adds the class of thirty (load.py) and the hundred million rows (large_release.py).
+
+Times are of the processor, the least of some repeats, since other work on the machine makes clocks unfair; what a
+browser shows is by its clock, and the load of the machine is printed.  Linear algebra has one thread, except where a
+line says otherwise: on a busy machine several wait for each other, and a fit of bumps suffered from that wherever
+nobody had limited them.  A goal that is a time holds for a quiet machine with 2 cores.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
+from playwright.sync_api import Browser
 from threadpoolctl import threadpool_limits
 
 import dpgrams_core as dg
-from benchmarks import slow_reading
+from benchmarks import handle_speed, large_release, load, redraw, slow_reading
+from benchmarks.visitor import Visitor, processor_seconds, running_app
 from dpgrams_core.methods.functional.modes import (
     PATH_STEPS,
     distinct_modes,
@@ -35,6 +47,7 @@ from dpgrams_core.methods.functional.modes import (
 )
 from dpgrams_core.methods.functional.spec import FunctionalSpec
 from dpgrams_core.methods.registry import run_together
+from dpgrams_core.model.places import APP
 from dpgrams_core.model.results import Dataset, Release
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.cell_sums import ROWS, cell_counts
@@ -43,28 +56,59 @@ from dpgrams_core.numerics.rounding import running_sum
 from dpgrams_core.numerics.surface import CHUNK, SPACING, _direct_sum, box_bases, coefficients
 from dpgrams_core.privacy.noise import SimulationNoise
 
+BEFORE = "cc8430e"  # the last state before pages, imports and the engine were made quicker
 COUNTS = {4: "count known", None: "count unknown"}
 RUNS = 16
 NAMES = "import dpgrams_core\nfor name in dpgrams_core.__all__: getattr(dpgrams_core, name)"
-ALL_AT_ONCE = "import pandas, scipy.cluster.hierarchy, scipy.integrate, scipy.ndimage, scipy.optimize\n" + NAMES
+SEEDS = range(5)  # of the noise: how long a surface takes to be read depends on it
+HERE = APP.parent
+OLD_PAGES = {"modes": "", "regression": "regression", "clusters": "clusters"}  # Modes was the page that opens
+PICTURE = ".st-key-contours_chart figure[data-places], .st-key-contours_chart .main-svg"
+PAINTS, MOVES, CHANGES = 3, 300, 5
+HEADS = f"{'':66s} {'before':>10s} {'now':>10s} {'times':>7s}   goal"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: seconds of the reference, where there is one, and of what is used."""
+    """One line of the table: a number of before, where there is one, and of now, in a unit.
+
+    The goal is the ``most`` that it may be, or so many ``times`` less than before.
+    """
 
     what: str
     new: float
     old: float | None = None
-    goal: str = ""
+    unit: str = "ms"
+    most: float | None = None
+    times: float | None = None
+    note: str = ""
 
     @property
     def ratio(self) -> float | None:
         return None if self.old is None else self.old / self.new
 
+    @property
+    def met(self) -> bool | None:
+        """Whether its goal is met; None where it has none, or nothing to be compared with."""
+        if self.most is not None:
+            return self.new <= self.most
+        return None if self.times is None or self.ratio is None else self.ratio >= self.times
+
     def __str__(self) -> str:
-        old, ratio = ("", "") if self.old is None else (f"{1e3 * self.old:.1f}", f"{self.old / self.new:.1f}")
-        return f"{self.what:58s} {old:>10s} {1e3 * self.new:10.1f} {ratio:>7s}   {self.goal}"
+        old, ratio = ("", "") if self.ratio is None else (f"{self.old:.1f}", f"{self.ratio:.1f}")
+        goal = f"at most {self.most:g} {self.unit}" if self.most is not None else ""
+        goal = f"{self.times:g} times" if self.times is not None else goal
+        verdict = {True: "met", False: "missed", None: ""}[self.met]
+        words = ", ".join(filter(None, (goal, verdict, self.note)))
+        return f"{f'{self.what}, {self.unit}':66s} {old:>10s} {self.new:10.1f} {ratio:>7s}   {words}"
+
+    def fields(self) -> dict[str, Any]:
+        return asdict(self) | {"ratio": self.ratio, "met": self.met}
+
+
+def timed(what: str, new: float, old: float | None = None, **goal: Any) -> Row:
+    """A line of two times in seconds."""
+    return Row(what, 1e3 * new, None if old is None else 1e3 * old, **goal)
 
 
 def seconds(call: Callable[[], object], repeats: int = 3) -> float:
@@ -77,10 +121,24 @@ def seconds(call: Callable[[], object], repeats: int = 3) -> float:
     return min(times)
 
 
-def importing(code: str) -> float:
-    """Processor time of a new Python that runs some code."""
-    command = [sys.executable, "-c", f"import time\n{code}\nprint(time.process_time())"]
-    return min(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(3))
+def importing(code: str, folder: Path) -> float:
+    """Processor time of a new Python that runs some code in a folder."""
+    command, how = [sys.executable, "-c", f"import time\n{code}\nprint(time.process_time())"], {"cwd": folder}
+    told = [subprocess.run(command, capture_output=True, text=True, check=True, **how) for _ in range(3)]
+    return min(float(one.stdout) for one in told)
+
+
+@contextmanager
+def state_before() -> Iterator[Path | None]:
+    """A folder with the files of ``BEFORE``; None where the history is not at hand."""
+    packed = subprocess.run(["git", "-C", str(HERE), "archive", BEFORE], capture_output=True, check=False)
+    if packed.returncode:
+        print(f"There is no history with {BEFORE} here, so what pages and imports cost before is not measured.")
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["tar", "-x", "-C", folder], input=packed.stdout, check=True)
+        yield Path(folder)
 
 
 def direct_sums(points: np.ndarray, bases: Any) -> np.ndarray:
@@ -108,16 +166,18 @@ def sums() -> list[Row]:
     """Kernel sums of a million records in the plane."""
     data = dg.load_dataset("four_corners", n=1_000_000, seed=0)
     bases = box_bases(data.box, 0.4243)
-    old, new = seconds(lambda: direct_sums(data.points, bases), 1), seconds(lambda: coefficients(data.points, bases))
+    old, new = seconds(lambda: direct_sums(data.points, bases)), seconds(lambda: coefficients(data.points, bases))
     off = np.linalg.norm(direct_sums(data.points, bases) - coefficients(data.points, bases)) / data.n
     floor = seconds(lambda: [np.exp(data.points) for _ in range(2)])
     kept = np.random.default_rng(0).random((len(bases[0].whitening), 20_000))
     multiplied = seconds(lambda: kept @ kept.T) * data.n / 20_000
     return [
-        Row(f"kernel sums, d=2, n=1,000,000 (off {off:.0e} a record)", new, old, "5 times; twice the next"),
-        Row("  two exponentials a record and axis", floor, goal="twice this is out of reach, since"),
+        timed(f"kernel sums, d=2, n=1,000,000 (off {off:.0e} a record)", new, old, times=5.0),
+        timed(
+            "  beside two exponentials a record and axis", new, floor, times=0.5, note="out of reach, since NumPy needs"
+        ),
         *gathering(data, bases),
-        Row("  the product of whitened vectors alone", multiplied, goal="what no exponential avoids"),
+        timed("  the product of whitened vectors alone", multiplied, note="what no exponential avoids"),
     ]
 
 
@@ -148,9 +208,9 @@ def gathering(data: Dataset, bases: Any) -> list[Row]:
             np.bincount(cell, weights=places[:, 0], minlength=int(counts.prod()))
 
     return [
-        Row("  the numbers of their cells", seconds(lambda: list(map(numbered, chunks))), goal="before any sum"),
-        Row("  a sort by cell and a gather", seconds(order), goal="then this"),
-        Row("  or 78 weighted counts", 78 * seconds(count), goal="or this"),
+        timed("  the numbers of their cells", seconds(lambda: list(map(numbered, chunks))), note="before any sum"),
+        timed("  a sort by cell and a gather", seconds(order), note="then this"),
+        timed("  or 78 weighted counts", 78 * seconds(count), note="or this"),
     ]
 
 
@@ -160,7 +220,7 @@ def reading() -> list[Row]:
     shared, rows = data.for_many_runs(), []
     for (count, words), (threads, also) in product(COUNTS.items(), {1: "", None: ", all threads"}.items()):
         spec = FunctionalSpec(epsilon=1.0, n_modes=count)
-        bare = release_surface(data, spec, SimulationNoise(0))
+        bare = [release_surface(data, spec, SimulationNoise(seed)) for seed in SEEDS]
 
         def new_runs(spec: FunctionalSpec = spec) -> list[Release]:
             return run_together("functional", [shared] * RUNS, range(RUNS), n_modes=spec.n_modes)
@@ -169,17 +229,18 @@ def reading() -> list[Row]:
             return [run_slowly(data, spec, seed) for seed in range(RUNS)]
 
         with threadpool_limits(threads):
-            old, new = (seconds(partial(call, bare), 5) for call in (read_slowly, partial(read_modes, box=data.box)))
-            rows.append(Row(f"reading modes, n=5000, {words}{also}", new, old, "10 ms"))
+            reads = (read_slowly, partial(read_modes, box=data.box))
+            old, new = (median(seconds(partial(call, one)) for one in bare) for call in reads)
+            rows.append(timed(f"reading modes, n=5000, {words}{also}", new, old, most=10.0))
             old, new = (seconds(runs) / RUNS for runs in (old_runs, new_runs))
-            rows.append(Row(f"one of many functional runs, {words}{also}", new, old, "5 times"))
+            rows.append(timed(f"one of many functional runs, {words}{also}", new, old, times=5.0))
     spec = FunctionalSpec(epsilon=1.0)
     with threadpool_limits(1):
         old, new = (
             seconds(lambda each=each: [release_surface(each, spec, SimulationNoise(seed)) for seed in range(50)]) / 50
             for each in (data, shared)
         )
-    return [*rows, Row("one of many releases with nothing read off (audits)", new, old, "5 times")]
+    return [*rows, timed("one of many releases with nothing read off (audits)", new, old, times=5.0)]
 
 
 def methods() -> list[Row]:
@@ -187,42 +248,171 @@ def methods() -> list[Row]:
     million = dg.load_dataset("four_corners", n=1_000_000, seed=0)
     few = dg.load_dataset("four_corners", n=5000, seed=0)
     digits = dg.load_dataset("mnist")
+    asked: list[tuple[str, Dataset, str, dict[str, Any], float | None]] = [
+        ("DP-GRAMS, tight, n=1,000,000", million, "dp_grams", {"calibration": "tight"}, 1e3),
+        ("DP-GRAMS, experiments, n=1,000,000", million, "dp_grams", {"calibration": "experiments"}, 1e3),
+        ("functional release, n=1,000,000", million, "functional", {}, None),
+        ("mean shift from all points, n=5000", few, "mean_shift", {}, 100.0),
+        ("clusters on MNIST, number known", digits, "functional_c", {"n_clusters": 10}, 2e3),
+        ("clusters on MNIST, number unknown", digits, "functional_c", {}, None),
+        ("k-means on MNIST", digits, "kmeans", {}, None),
+    ]
     return [
-        Row("DP-GRAMS, n=1,000,000", seconds(lambda: dg.run("dp_grams", million, seed=0)), goal="1 s"),
+        timed(what, seconds(partial(dg.run, method, data, seed=0, **options)), most=most)
+        for what, data, method, options, most in asked
+    ]
+
+
+def imports(before: Path | None) -> list[Row]:
+    """What a new process waits for, and the dashboard's own until it answers."""
+    code = {"import dpgrams_core": "import dpgrams_core", "import dpgrams_core and every public name": NAMES}
+    rows = [
+        timed(what, importing(one, HERE), before and importing(one, before), most=1e3) for what, one in code.items()
+    ]
+    starts = []
+    for root in filter(None, (HERE, before)):
+        with running_app(root=root) as (_, server):
+            starts.append(processor_seconds(server))
+    return [*rows, timed("the dashboard until it answers", *starts, note="with Streamlit's own imports")]
+
+
+def paints(root: Path, link: str, browser: Browser) -> list[float]:
+    """Milliseconds until the answer and until the picture of Modes are painted: a warm server, a browser that is new.
+
+    By the browser's clock, from the start of the navigation; the worst of some.
+    """
+    found = []
+    with running_app(root=root) as (address, _):
+        with Visitor(address, link) as first:
+            redraw.settled(first)
+        for _ in range(PAINTS):
+            context = browser.new_context(viewport={"width": 1280, "height": 900})
+            page = context.new_page()
+            page.goto(f"{address}/{link}", wait_until="commit")
+            times = []
+            for what in (".answer", PICTURE):
+                page.locator(what).first.wait_for(timeout=300_000)
+                times.append(
+                    page.evaluate("new Promise((done) => requestAnimationFrame(() => done(performance.now())))")
+                )
+            found.append(times)
+            context.close()
+    return [max(times) for times in zip(*found, strict=True)]
+
+
+def first_paint(before: Path | None) -> list[Row]:
+    """The first useful paint of a warm server."""
+    with handle_speed.chromium() as browser:
+        new = paints(HERE, "modes", browser)
+        old = [None, None] if before is None else paints(before, OLD_PAGES["modes"], browser)
+    names = ("Modes, the answer is there", "Modes, the picture is there")
+    return [Row(what, *times, most=2e3) for what, *times in zip(names, new, old, strict=True)]
+
+
+def redraws(before: Path | None) -> list[Row]:
+    """Cached redraws of all pages: the processor's time and what is sent."""
+    known: dict[tuple[str, str], dict[str, Any]] = {}
+    if before is not None:
+        with running_app(root=before) as (address, server):
+            for page, name in OLD_PAGES.items():
+                known |= {(page, one["redraw"]): one for one in redraw.rows_of(server, address, name)}
+    rows = []
+    with running_app() as (address, server):
+        for page in redraw.PAGES:
+            for one in redraw.rows_of(server, address, page):
+                old = known.get((page, one["redraw"]), {})
+                note = f"{one['failed']} failed" if one["failed"] else ""
+                for what, unit, most in (("processor_ms", "ms", redraw.GOAL_MS), ("kB", "kB", redraw.GOAL_KB)):
+                    name = f"redraw of {page}, {one['redraw']}"
+                    rows.append(Row(name, one[what], old.get(what), unit, most=most, note=note))
+    return rows
+
+
+def handle() -> list[Row]:
+    """The handle under the pointer, and the first frame after a change."""
+    rows = []
+    with running_app() as (address, _), handle_speed.chromium() as browser:
+        for title, found in handle_speed.measured(address, browser, MOVES, CHANGES):
+            for share in ("q50", "q95"):
+                rows.append(Row(f"{title}, {share}", found[share], most=found["goal"]))
+    return rows
+
+
+def many_visitors() -> list[Row]:
+    """A class of thirty for two minutes, with two workers."""
+    found = load.measured(30, 120, 2)
+    held, note = found["memory_mb"], f"{len(found['errors'])} errors, load {found['load']}"
+    back = f"{held['start']} MB at the start"
+    return [
         Row(
-            "DP-GRAMS, tight, n=1,000,000",
-            seconds(lambda: dg.run("dp_grams", million, seed=0, calibration="tight"), 1),
-            goal="1 s",
+            "thirty visitors, wait for a move, median", 1e3 * found["median_s"], most=1e3 * load.GOAL_MEDIAN, note=note
         ),
-        Row("functional release, n=1,000,000", seconds(lambda: dg.run("functional", million, seed=0))),
-        Row("mean shift from all points, n=5000", seconds(lambda: dg.run("mean_shift", few, seed=0)), goal="100 ms"),
-        Row("clusters on MNIST", seconds(lambda: dg.run("functional_c", digits, seed=0, n_clusters=10)), goal="2 s"),
-        Row("k-means on MNIST", seconds(lambda: dg.run("kmeans", digits, seed=0))),
+        Row("thirty visitors, wait for a move, q95", 1e3 * found["late_s"], most=1e3 * load.GOAL_LATE),
+        Row("thirty visitors, errors", len(found["errors"]), unit="errors", most=0),
+        Row("memory a minute after they left", held["a_minute_after"], unit="MB", most=held["start"], note=back),
     ]
 
 
-def imports() -> list[Row]:
-    """What a new process waits for."""
-    old = importing(ALL_AT_ONCE)
-    return [
-        Row("import dpgrams_core", importing("import dpgrams_core"), old, "1 s"),
-        Row("import dpgrams_core and every public name", importing(NAMES), old, "1 s"),
+def large() -> list[Row]:
+    """A release over 100,000,000 rows of Parquet."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "large.json")
+        command = [sys.executable, "-m", "benchmarks.large_release", "--out", str(out)]
+        subprocess.run(command, check=True, cwd=HERE, stdout=sys.stderr)
+        told = json.loads(out.read_text(encoding="utf-8"))
+    goal = large_release.MEMORY_GOAL / 1e6
+    rows = [
+        Row(
+            f"{one['rows']:,} rows, {one['executor']}, memory",
+            one["memory"] / 1e6,
+            unit="MB",
+            note=f"{one['seconds']:.0f} s",
+        )
+        for one in told["runs"]
     ]
+    rows = [replace(row, most=goal) if "serial" in row.what else row for row in rows]
+    growth = told["growth"]["processor_seconds"]["last"]
+    return [*rows, Row("growth exponent of the processor's time", growth, unit="", most=large_release.GROWTH_GOAL)]
 
 
 def main() -> None:
-    """Print the table, then JSON to a file where one is named."""
-    print(f"{'milliseconds of the processor':58s} {'before':>10s} {'now':>10s} {'times':>7s}   goal")
-    rows = []
-    for part, threads in ((imports, 1), (sums, 1), (reading, None), (methods, 1)):
-        with threadpool_limits(threads):
-            for row in part():
-                print(row, flush=True)
-                rows.append(asdict(row) | {"ratio": row.ratio})
-    text = json.dumps(rows, indent=1)
-    print(text)
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(text + "\n", encoding="utf-8")
+    """Print the table, and write JSON where it is asked for."""
+    one, every = partial(threadpool_limits, 1), partial(threadpool_limits, None)
+    parts: dict[str, tuple[Callable[..., list[Row]], Any]] = {
+        "imports": (imports, every),
+        "sums": (sums, one),
+        "reading": (reading, every),
+        "methods": (methods, one),
+        "redraws": (redraws, every),
+        "paint": (first_paint, every),
+        "handle": (handle, every),
+        "visitors": (many_visitors, every),
+        "large": (large, every),
+    }
+    asks = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asks.add_argument("--only", nargs="+", choices=list(parts), help="these parts")
+    asks.add_argument("--long", action="store_true", help="also thirty visitors, and a hundred million rows")
+    asks.add_argument("--json", type=Path)
+    asked = asks.parse_args()
+    wanted = asked.only or [name for name in parts if asked.long or name not in ("visitors", "large")]
+    told: list[dict[str, Any]] = []
+    with state_before() as before:
+        print(HEADS)
+        for name in wanted:
+            part, threads = parts[name]
+            with threads():
+                for row in part(before) if part in (imports, first_paint, redraws) else part():
+                    print(row, flush=True)
+                    told.append({"part": name, **row.fields()})
+    around = {"load": os.getloadavg()[0], "cores": os.cpu_count()}
+    missed = [row["what"] for row in told if row["met"] is False]
+    words = ", ".join(missed) or "nothing"
+    print(f"load of this machine {around['load']:.1f} on {around['cores']} cores; missed: {words}")
+    text = json.dumps({**around, "rows": told}, indent=1, default=float)
+    if asked.json:
+        asked.json.write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
 
 
 if __name__ == "__main__":

@@ -27,15 +27,19 @@ KEPT_FOR = 2  # runs that a browser keeps a message for to which nothing refers 
 
 
 @contextmanager
-def running_app(*flags: str) -> Iterator[tuple[str, psutil.Process]]:
-    """The address of a dashboard of its own, and its process; it leaves nothing behind."""
+def running_app(*flags: str, root: Path = APP.parent) -> Iterator[tuple[str, psutil.Process]]:
+    """The address of a dashboard of its own, and its process; it leaves nothing behind.
+
+    ``root`` may be a folder with another state of this project, which has Streamlit's command only.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "dpgrams_core", "app", "--server.port", str(port), *flags]
+    start = ["dpgrams_core", "app"] if root == APP.parent else ["streamlit", "run", "app.py"]
+    command = [sys.executable, "-m", *start, "--server.port", str(port), *flags]
     with tempfile.TemporaryDirectory() as folder, Path(folder, "log.txt").open("w") as log:
         environment = {**os.environ, "DPGRAMS_LEDGER": str(Path(folder, "ledger.sqlite3"))}
-        where = {"cwd": APP.parent, "env": environment, "stdout": log, "stderr": log}
+        where = {"cwd": root, "env": environment, "stdout": log, "stderr": log}
         process = psutil.Popen([*command, "--server.fileWatcherType", "none"], **where)
         try:
             address = f"http://127.0.0.1:{port}"
