@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import re
 import runpy
 import subprocess
 import sys
@@ -257,6 +258,15 @@ def test_a_planted_violation_is_caught(module, source):
 )
 def test_what_is_allowed_passes(module, source):
     assert violations(module, source) == []
+
+
+def test_contributors_are_told_the_same_rooms():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    told = {}
+    for room, cell in re.findall(rf"^\| `{CORE}/(\w+)` \|.*\| (.+?) \|$", text, re.MULTILINE):
+        all_others = {*ROOMS, CORE} - {room} if "all others" in cell else set()
+        told[room] = set(re.findall(r"`(\w+)`", cell)) | (GROUND if "the lowest two" in cell else set()) | all_others
+    assert told == ROOMS
 
 
 def test_the_files_that_the_rules_speak_of_exist():
