@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -96,11 +96,12 @@ class Row:
 
     def __str__(self) -> str:
         old, ratio = ("", "") if self.ratio is None else (f"{self.old:.1f}", f"{self.ratio:.1f}")
-        goal = f"at most {self.most:g} {self.unit}" if self.most is not None else ""
+        goal = f"at most {self.most:g} {self.unit}".strip() if self.most is not None else ""
         goal = f"{self.times:g} times" if self.times is not None else goal
         verdict = {True: "met", False: "missed", None: ""}[self.met]
         words = ", ".join(filter(None, (goal, verdict, self.note)))
-        return f"{f'{self.what}, {self.unit}':66s} {old:>10s} {self.new:10.1f} {ratio:>7s}   {words}"
+        what = ", ".join(filter(None, (self.what, self.unit)))
+        return f"{what:66s} {old:>10s} {self.new:10.1f} {ratio:>7s}   {words}"
 
     def fields(self) -> dict[str, Any]:
         return asdict(self) | {"ratio": self.ratio, "met": self.met}
@@ -309,33 +310,34 @@ def first_paint(before: Path | None) -> list[Row]:
     return [Row(what, *times, most=2e3) for what, *times in zip(names, new, old, strict=True)]
 
 
-def redraws(before: Path | None) -> list[Row]:
+def redraws(before: Path | None) -> Iterator[Row]:
     """Cached redraws of all pages: the processor's time and what is sent."""
-    known: dict[tuple[str, str], dict[str, Any]] = {}
-    if before is not None:
-        with running_app(root=before) as (address, server):
-            for page, name in OLD_PAGES.items():
-                known |= {(page, one["redraw"]): one for one in redraw.rows_of(server, address, name)}
-    rows = []
-    with running_app() as (address, server):
-        for page in redraw.PAGES:
-            for one in redraw.rows_of(server, address, page):
-                old = known.get((page, one["redraw"]), {})
-                note = f"{one['failed']} failed" if one["failed"] else ""
-                for what, unit, most in (("processor_ms", "ms", redraw.GOAL_MS), ("kB", "kB", redraw.GOAL_KB)):
-                    name = f"redraw of {page}, {one['redraw']}"
-                    rows.append(Row(name, one[what], old.get(what), unit, most=most, note=note))
-    return rows
+    known = dict(_redrawn(before, OLD_PAGES)) if before is not None else {}
+    for (page, what), one in _redrawn(HERE, {page: page for page in redraw.PAGES}):
+        old = known.get((page, what), {})
+        note = f"{one['failed']} failed" if one["failed"] else ""
+        for number, unit, most in (("processor_ms", "ms", redraw.GOAL_MS), ("kB", "kB", redraw.GOAL_KB)):
+            yield Row(f"redraw of {page}, {what}", one[number], old.get(number), unit, most=most, note=note)
 
 
-def handle() -> list[Row]:
+def _redrawn(root: Path, pages: dict[str, str]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """What redraws cost by page and kind; ``pages`` are the addresses by their names."""
+    with running_app(root=root) as (address, server):
+        for page, name in pages.items():
+            try:
+                rows = redraw.rows_of(server, address, name)
+            except TimeoutError as error:  # costs this page only
+                print(f"The redraws of {page} are not measured: {error}.", flush=True)
+                continue
+            yield from (((page, one["redraw"]), one) for one in rows)
+
+
+def handle() -> Iterator[Row]:
     """The handle under the pointer, and the first frame after a change."""
-    rows = []
     with running_app() as (address, _), handle_speed.chromium() as browser:
         for title, found in handle_speed.measured(address, browser, MOVES, CHANGES):
             for share in ("q50", "q95"):
-                rows.append(Row(f"{title}, {share}", found[share], most=found["goal"]))
-    return rows
+                yield Row(f"{title}, {share}", found[share], most=found["goal"])
 
 
 def many_visitors() -> list[Row]:
@@ -375,10 +377,20 @@ def large() -> list[Row]:
     return [*rows, Row("growth exponent of the processor's time", growth, unit="", most=large_release.GROWTH_GOAL)]
 
 
+@contextmanager
+def without_the_rest(name: str, failed: dict[str, str]) -> Iterator[None]:
+    """A part that fails costs no other: what it says is kept by its name."""
+    try:
+        yield
+    except Exception as error:
+        failed[name] = f"{type(error).__name__}: {error}"
+        print(f"{name} ended early, {failed[name]}", flush=True)
+
+
 def main() -> None:
     """Print the table, and write JSON where it is asked for."""
     one, every = partial(threadpool_limits, 1), partial(threadpool_limits, None)
-    parts: dict[str, tuple[Callable[..., list[Row]], Any]] = {
+    parts: dict[str, tuple[Callable[..., Iterable[Row]], Any]] = {
         "imports": (imports, every),
         "sums": (sums, one),
         "reading": (reading, every),
@@ -396,15 +408,16 @@ def main() -> None:
     asked = asks.parse_args()
     wanted = asked.only or [name for name in parts if asked.long or name not in ("visitors", "large")]
     told: list[dict[str, Any]] = []
+    failed: dict[str, str] = {}
     with state_before() as before:
         print(HEADS)
         for name in wanted:
             part, threads = parts[name]
-            with threads():
+            with threads(), without_the_rest(name, failed):
                 for row in part(before) if part in (imports, first_paint, redraws) else part():
                     print(row, flush=True)
                     told.append({"part": name, **row.fields()})
-    around = {"load": os.getloadavg()[0], "cores": os.cpu_count()}
+    around = {"load": os.getloadavg()[0], "cores": os.cpu_count(), "failed": failed}
     missed = [row["what"] for row in told if row["met"] is False]
     words = ", ".join(missed) or "nothing"
     print(f"load of this machine {around['load']:.1f} on {around['cores']} cores; missed: {words}")
@@ -413,6 +426,8 @@ def main() -> None:
         asked.json.write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
+    if failed:
+        raise SystemExit(f"Not measured to the end: {', '.join(failed)}.")
 
 
 if __name__ == "__main__":
