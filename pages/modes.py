@@ -19,7 +19,6 @@ from dpgrams_core.model.format import short
 from dpgrams_core.model.run import Run
 from dpgrams_core.model.settings import CALIBRATIONS
 from dpgrams_core.studies.costs import cell_seconds, cells_seconds, density_seconds
-from dpgrams_core.studies.coverage import shipped_coverage, summary
 from dpgrams_core.sweeps.run import plan_cells
 from pages._ui import cache, charts, controls, exports, handle, jobs, layout, state
 from pages._ui.controls import Group, title_of, without_privacy
@@ -97,25 +96,11 @@ def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
         charts.chart(cache.picture(run, released_chart, data, release), f"released{mark}", title)
         if release.mode_covariances is not None and not layout.presenting():
-            regions_kept(mark)
+            charts.regions_kept(mark)
     elif release.anchors is not None:
         what = "private" if release.events else "unpriced"  # as run, no accountant can price them
         title = f"{whose}: where it starts ({what})" if whose else f"Where it starts: {what} anchors"
         charts.chart(cache.picture(run, anchors_chart, data, release), f"anchors{mark}", title)
-
-
-def regions_kept(mark: str) -> None:
-    """How often regions held what they promise, over shapes, n and ε: one click away."""
-    with st.popover("Do these regions keep their promise?", key=f"coverage{mark}"):
-        table = shipped_coverage()
-        st.markdown(summary(table).replace("\n", "\n\n"))
-        st.caption(
-            f"{table['runs'].min():,} runs a cell with the number of modes known, 95% intervals. "
-            "Where not all modes are found in 95% of the runs (not trusted), and for the population where modes are "
-            "lopsided (skewed), do not rely on regions. False modes: share of runs with an unknown number of modes "
-            "that report one. Made by: dpgrams reproduce coverage."
-        )
-        st.dataframe(table, hide_index=True)
 
 
 def landscape(key: Hashable, data: Dataset, grid: DensityGrid, bandwidth: float) -> None:

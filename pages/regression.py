@@ -168,6 +168,8 @@ with left:
     charts.table(cache.picture(run, of_release, data, release), "released", canvas=True)
 with right:
     layout.guarantee_card(release)
+    if release.curve_band is not None and not layout.presenting():
+        charts.regions_kept()
 numbers(data, release, pms)
 files_place = exports.caption_beside(caption)
 st.subheader("Beside other curves, and at one x")

@@ -89,6 +89,8 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
         "door": release.door,
         "seed": release.seed,
         "modes": release.modes.tolist(),
+        "noise_covariances": None if release.noise_covariances is None else release.noise_covariances.tolist(),
+        "mode_covariances": None if release.mode_covariances is None else release.mode_covariances.tolist(),
         "noise_chances": None if release.noise_chances is None else release.noise_chances.tolist(),
         "curve": None if release.curve is None else release.curve.tolist(),
         "curve_band": None if release.curve_band is None else release.curve_band.tolist(),

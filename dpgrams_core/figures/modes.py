@@ -11,7 +11,17 @@ from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import style, traces
 from dpgrams_core.figures.style import CHANCE, NON_PRIVATE_MARK, PRIVATE, PRIVATE_MARK, TRUTH_MARK, Chart, plain_layout
-from dpgrams_core.figures.traces import DensityGrid, contours, named, points, trails, walkers
+from dpgrams_core.figures.traces import (
+    REGION_SENTENCE,
+    REGION_WORDS,
+    DensityGrid,
+    contours,
+    named,
+    points,
+    trails,
+    walkers,
+    weak_sentence,
+)
 from dpgrams_core.model.format import chance_words, short, sigmas
 from dpgrams_core.model.measures import default_match_radius, match_modes, recovery_rates, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
@@ -135,9 +145,6 @@ def verdict(data: Dataset, release: Release, title: str) -> str:
     return f'{text}, error <b class="private">{short(scores["mse_per_true_mode"])}</b>, <b>{status}</b>.'
 
 
-REGION_WORDS = "95% region of the true mode"
-
-
 def sure_regions(release: Release) -> tuple[Array, Array]:
     """Which modes stand far enough above the noise for a region, (k,), and the covariances of all, (k, d, d)."""
     both, heights = release.mode_covariances, release.significance
@@ -152,19 +159,13 @@ def region_sentence(release: Release) -> str:
     noise = release.noise_covariances
     if noise is None or not len(sure):
         return ""
-    weak = ""
-    if not sure.all():
-        weak = (
-            f" {int((~sure).sum())} of {len(sure)} modes stand less than {short(WEAK)} σ above the noise: a region "
-            "there is not to be trusted, and none is drawn."
-        )
+    weak = weak_sentence(sure)
     if not sure.any():
         return weak
     wide, part = (float(np.sqrt(np.trace(c[sure], axis1=1, axis2=2) / 2).mean()) for c in (both, noise))
     return (
-        " Each ring is made to hold its true mode 95 times in 100: it allows for the noise and for other records that "
-        "might have come, not for how smoothing moves a lopsided one. A mode is off by about "
-        f"{short(wide)} along each column; by {short(part)} if only the noise counted.{weak}"
+        f" Each ring{REGION_SENTENCE} A mode is off by about {short(wide)} along each column; by {short(part)} if only "
+        f"the noise counted.{weak}"
     )
 
 

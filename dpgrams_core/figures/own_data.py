@@ -21,6 +21,8 @@ from dpgrams_core.figures import style
 from dpgrams_core.figures.style import CHANCE, PRIVATE, PRIVATE_MARK, WHITE, Chart, plain_layout, tint
 from dpgrams_core.figures.traces import (
     BAND_SENTENCE,
+    REGION_SENTENCE,
+    REGION_WORDS,
     Places,
     band,
     band_columns,
@@ -29,10 +31,13 @@ from dpgrams_core.figures.traces import (
     grid_axes,
     points,
     released_surface,
+    rings,
     trails,
+    weak_sentence,
 )
 from dpgrams_core.model.format import chance_words, fixed, short, sigmas, whole_percent
 from dpgrams_core.model.results import Release
+from dpgrams_core.numerics.bumps import WEAK
 from dpgrams_core.numerics.scaling import SurfaceInUnits
 from dpgrams_core.own_data.postprocess import Branches, Reading, own_branches
 
@@ -65,7 +70,33 @@ def reading_table(units: Units, reading: Reading, what: str = "mode") -> pd.Data
     """Modes or centres as a table."""
     shares = None if reading.shares is None else 100 * reading.shares
     more = {HIGH: reading.significance, CHANCE: reading.chances, "share of the rows, %": shares}
+    if reading.covariances is not None:
+        more |= {f"± {name} (95%)": half for name, half in zip(units.columns, _half_widths(reading).T, strict=True)}
     return _numbered(units, what, np.arange(1, len(reading.places) + 1), reading.places, more)
+
+
+def _sure(reading: Reading) -> Array:
+    """Which places stand far enough above the noise for a region, (k,)."""
+    if reading.covariances is None or reading.significance is None:
+        return np.zeros(len(reading.places), dtype=bool)
+    return np.asarray(reading.significance >= WEAK)
+
+
+def _half_widths(reading: Reading) -> Array:
+    """± of 95 % along each column, (k, d), of the population; missing where a mode is not sure."""
+    assert reading.covariances is not None
+    spreads = np.sqrt(np.diagonal(reading.covariances, axis1=1, axis2=2))
+    return np.where(_sure(reading)[:, None], 1.96 * spreads, np.nan)
+
+
+def _rings(reading: Reading, columns: tuple[int, int] = (0, 1)) -> list[go.Scatter]:
+    """The regions of the sure modes in two of the columns, under one name."""
+    sure = _sure(reading)
+    if not sure.any():
+        return []
+    assert reading.covariances is not None
+    pair = list(columns)
+    return [rings(reading.places[sure][:, pair], reading.covariances[sure][:, pair][:, :, pair], REGION_WORDS, PRIVATE)]
 
 
 def _numbered(units: Units, what: str, numbers: Array, places: Array, more: dict[str, Array | None]) -> pd.DataFrame:
@@ -88,12 +119,14 @@ def density_curve(units: Units, surface: SurfaceInUnits, width: float, reading: 
     x = np.linspace(units.box[0, 0], units.box[0, 1], 301)
     height = surface.density(x[:, None], width)
     noise = surface.noise_at(x[:, None], width) / (surface.n * np.sqrt(2 * np.pi) * surface.bandwidths[0])
-    places = reading.places[:, 0]
+    places, reach = reading.places[:, 0], {}
+    if _sure(reading).any():
+        reach = {"error_x": {"array": _half_widths(reading)[:, 0], "color": PRIVATE}}
     figure = go.Figure(
         [
             band(x, height - 2 * noise, height + 2 * noise, BAND, "± 2 standard deviations of its noise"),
             go.Scatter(x=x, y=height, mode="lines", line={"color": PRIVATE, "width": 2.5}, name="released density"),
-            _marks((places, np.interp(places, x, height)), reading, regions, textfont={"size": 13}),
+            _marks((places, np.interp(places, x, height)), reading, regions, textfont={"size": 13}, **reach),
         ]
     )
     if regions:
@@ -124,6 +157,7 @@ def surface_map(
     if paths is not None:
         figure.add_trace(_climbs(paths))
     hover = "(%{x:.4g}, %{y:.4g}) %{text}<extra></extra>"
+    figure.add_traces(_rings(reading))
     figure.add_trace(
         _marks(reading.places.T, reading, regions, textfont=style.LABEL, showlegend=True, hovertemplate=hover)
     )
@@ -188,10 +222,15 @@ def sentence_of(reading: Reading, regions: bool, of: str) -> str:
     weakest = "" if least is None else f"; the weakest stands {sigmas(least.min())} above it"
     if reading.chances is not None:
         weakest += f" ({CHANCE}, with all places looked at: {chance_words(float(reading.chances.max()))})"
-    return (
+    text = (
         f"{_counted(count, 'mode')} of the released {of}, in units of its known noise (σ){weakest}. The σ of a mode "
         "weighs the bump that is its own, so it can differ from the height of everything together."
     )
+    if reading.covariances is None:
+        return text
+    sure = _sure(reading)
+    drawn = f" Each {'line across a mode' if of == 'curve' else 'ring'}{REGION_SENTENCE}" if sure.any() else ""
+    return text + drawn + weak_sentence(sure)
 
 
 def branches_map(units: Units, release: Release, least: float = 0.0, smoothed: Branches | None = None) -> Chart:
@@ -261,7 +300,8 @@ def pair_panels(units: Units, reading: Reading, twin: Array | None, regions: boo
         name, small = "synthetic twin (drawn from the release)", {"size": 3, "color": TWIN}
         below = points((synthetic[:, i], synthetic[:, j]), name, small)
         places = reading.places[:, i], reading.places[:, j]
-        return [below, points(places, "centres" if regions else "modes", large, hover, "markers+text", **written)]
+        named = "centres" if regions else "modes"
+        return [below, *_rings(reading, (i, j)), points(places, named, large, hover, "markers+text", **written)]
 
     sentence = sentence_of(reading, regions, "density")
     sentence += " Each panel shows two of the columns; numbers are the rows of the table."

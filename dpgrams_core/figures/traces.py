@@ -10,7 +10,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dpgrams_core.figures.style import PRIVATE, PRIVATE_SCALE, QUIET
+from dpgrams_core.model.format import short
 from dpgrams_core.model.results import Dataset, refuse_private
+from dpgrams_core.numerics.bumps import WEAK
 from dpgrams_core.numerics.density import grid_density
 from dpgrams_core.numerics.kernels import get_kernel
 
@@ -73,6 +75,23 @@ def rings(places: Array, covariances: Array, name: str, colour: str, **more: Any
         for at, c in zip(places, covariances, strict=True)
     ]
     return line(np.concatenate(drawn).T if drawn else ([], []), name, colour, width=2, **more)
+
+
+REGION_WORDS = "95% region of the true mode"
+REGION_SENTENCE = (
+    " is made to hold its true mode 95 times in 100: it allows for the noise, for other records that might have come, "
+    "and for how lopsided the release lets one expect a mode to be, since smoothing moves such a one."
+)
+
+
+def weak_sentence(sure: Array) -> str:
+    """Which modes have no region, of those (k,) that are sure or not; empty where all are."""
+    if sure.all():
+        return ""
+    return (
+        f" {int((~sure).sum())} of {len(sure)} modes stand less than {short(WEAK)} σ above the noise: a region "
+        "there is not to be trusted, and none is drawn."
+    )
 
 
 BAND_WORDS = "95% band of each branch"

@@ -303,7 +303,7 @@ class Release:
 
     @property
     def mode_covariances(self) -> np.ndarray | None:
-        """The same by noise and sampling: how far the modes of the *population* may be."""
+        """The same by noise, sampling and how lopsided the release shows a mode: how far the *population's* may be."""
         return None if self._covariances is None else self._covariances[1]
 
     @property

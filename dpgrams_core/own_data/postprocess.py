@@ -32,13 +32,15 @@ FOUND_WITHIN = 0.05  # of a side of the box, as a mean over the columns
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Places (k, d) in the units of the release, how far each stands above the noise, shares of the records, and the
-    chances that noise alone is as high somewhere."""
+    """Places (k, d) in the units of the release, how far each stands above the noise, shares of the records, the
+    chances that noise alone is as high somewhere, and covariances (k, d, d) for the regions of the population, which
+    modes that were fitted to a surface on a grid have."""
 
     places: Array
     significance: Array | None = None
     shares: Array | None = None
     chances: Array | None = None
+    covariances: Array | None = None
 
 
 def released_modes(release: Release, factor: float = 1.0, count: int | None = None) -> Reading:
@@ -56,7 +58,9 @@ def released_modes(release: Release, factor: float = 1.0, count: int | None = No
     """
     surface = release.bare_surface
     if surface is None or (positive("factor", factor) == 1 and count is None):
-        return _strongest(Reading(release.modes, release.significance, chances=release.noise_chances), count)
+        regions = release.mode_covariances if isinstance(surface, ReleasedSurface) else None
+        found = Reading(release.modes, release.significance, chances=release.noise_chances, covariances=regions)
+        return _strongest(found, count)
     spread = REFERENCE_SPREAD * mean_side(surface.box)
     if factor > 1:
         found = _peaks(surface, factor * surface.bandwidth)
@@ -65,7 +69,8 @@ def released_modes(release: Release, factor: float = 1.0, count: int | None = No
         found = Reading(bumps.centres, bumps.significance)
     else:
         bumps = find_bumps(surface, count, spread)
-        found = Reading(bumps.centres, bumps.significance)
+        counted = replace(release, modes=in_units_of(release, bumps.centres), significance=bumps.significance)
+        found = Reading(bumps.centres, bumps.significance, covariances=counted.mode_covariances)
     assert found.significance is not None
     chances = noise_chances(surface.box, factor * surface.bandwidth, found.significance)
     return _strongest(replace(found, places=in_units_of(release, found.places), chances=chances), count)
@@ -170,8 +175,8 @@ def _strongest(reading: Reading, count: int | None) -> Reading:
     if reading.significance is None:
         return Reading(reading.places[:count])
     order = np.argsort(-reading.significance, kind="stable")[:count]
-    chances = None if reading.chances is None else reading.chances[order]
-    return Reading(reading.places[order], reading.significance[order], chances=chances)
+    chances, regions = (None if one is None else one[order] for one in (reading.chances, reading.covariances))
+    return Reading(reading.places[order], reading.significance[order], chances=chances, covariances=regions)
 
 
 @dataclass(frozen=True, eq=False)

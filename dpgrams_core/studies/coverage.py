@@ -2,10 +2,11 @@
 
 Every run draws its records anew, releases them, and asks two things of each mode that was read off with the true count:
 does its region by the noise alone hold the place that the same reading gives without noise (the *smoothed density*),
-and does its region by noise and sampling hold the true mode (the *population*)?  Besides, the modes are read with an
-unknown count: one is false where it is nearer to no true mode than half the distance between two of them, and *off the
-mark* where the scores would call it spurious, which asks for a nearer match (``default_match_radius``).  Of
-regression the bands are asked for: at each row of a curve, do they hold the nearest branch that is there without noise?
+and does its region by noise, sampling and lopsidedness hold the true mode (the *population*)?  Besides, the modes are
+read with an unknown count: one is false where it is nearer to no true mode than half the distance between two of them,
+and *off the mark* where the scores would call it spurious, which asks for a nearer match (``default_match_radius``).
+Of regression the bands are asked for: at each row of a curve, do they hold the nearest branch that is there without
+noise?
 """
 
 from __future__ import annotations
@@ -218,10 +219,12 @@ def summary(found: pd.DataFrame) -> str:
         some = trusted[trusted[kind].notna()]
         if len(some):
             inside = int(some[kind].between(low, high).sum())
+            below = int((some[kind] < low).sum())
             possible = int(((some[f"{kind}_high"] >= low) & (some[f"{kind}_low"] <= high)).sum())
             lines.append(
                 f"95% regions {words[kind]}: true coverage between {low:g} and {high:g} in {inside} of {len(some)} "
-                f"cells where all is found in 95% of the runs; its interval reaches there in {possible}."
+                f"cells where all is found in 95% of the runs; its interval reaches there in {possible}, and it is "
+                f"below {low:g} in {below}."
             )
     false = found["false_peaks"].dropna()
     lines.append(

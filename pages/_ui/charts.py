@@ -14,6 +14,7 @@ from dpgrams_core.figures.style import Chart
 from dpgrams_core.model.format import time_words
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.words import meanings_in
+from dpgrams_core.studies.coverage import shipped_coverage, summary
 from pages._ui import exports, jobs, layout, state
 from pages._ui.jobs import Job, Work
 
@@ -219,3 +220,17 @@ def follow_pointer(source: str, settings: Hashable, squeezed: Callable[[], bytes
         _follower(data=data, key="follow_pointer", on_wanted_change=lambda: None, height=1)
 
     st.fragment(alone)()
+
+
+def regions_kept(mark: str = "") -> None:
+    """How often regions of modes and bands of branches held what they promise, over shapes, n and ε."""
+    with st.popover("Do regions and bands keep their promise?", key=f"coverage{mark}"):
+        table = shipped_coverage()
+        st.markdown(summary(table).replace("\n", "\n\n"))
+        st.caption(
+            f"{table['runs'].min():,} runs a cell with the number of modes known, 95% intervals. "
+            "Do not rely on regions where not all modes are found in 95% of the runs (not trusted). For lopsided modes "
+            "(skewed) regions of the population are wider than they need to be, rather than too small. False modes: "
+            "share of runs with an unknown number of modes that report one. Made by: dpgrams reproduce coverage."
+        )
+        st.dataframe(table, hide_index=True)

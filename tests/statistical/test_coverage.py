@@ -9,6 +9,7 @@ import pytest
 
 import dpgrams_core as dg
 from dpgrams_core.methods.functional.modes import read_together
+from dpgrams_core.numerics import regions
 from dpgrams_core.studies.coverage import band_holds
 
 RUNS, N, H = 60, 2000, 1.2
@@ -17,6 +18,13 @@ WITHIN = 0.3  # of the mean of chi-square with two degrees: 4 standard errors of
 
 @pytest.fixture(scope="module")
 def distances() -> dict[str, np.ndarray]:
+    """By noise, and by noise and sampling: of the population without the allowance for lopsided modes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regions, "ALLOWANCE", 0.0)
+        return _distances()
+
+
+def _distances() -> dict[str, np.ndarray]:
     found: dict[str, list[float]] = {"noise": [], "population": []}
     for seed in range(RUNS):
         data = dg.load_dataset("four_corners", n=N, seed=seed)
@@ -44,6 +52,35 @@ def test_regions_are_as_large_as_they_should_be_and_no_larger(distances: dict[st
 def test_about_95_of_100_regions_hold_what_they_promise(distances: dict[str, np.ndarray], kind: str) -> None:
     share = float((distances[kind] < 5.991).mean())
     assert 0.91 < share < 0.985
+
+
+def lopsided(rng: np.random.Generator, n: int) -> np.ndarray:
+    """A mode at 0 with a tail along a diagonal: product of a gamma law with its mode there, and a normal one."""
+    along, across = 0.5 * (rng.gamma(3, size=n) - 2), rng.normal(0, 0.8, n)
+    return np.column_stack([along - across, along + across]) / np.sqrt(2)
+
+
+@pytest.mark.parametrize("shape", ["lopsided", "round"])
+def test_regions_of_the_population_allow_for_a_lopsided_mode_and_are_not_wide_without_one(shape: str) -> None:
+    held = {0.0: [], regions.ALLOWANCE: []}
+    wider, at, box = [], np.array([1.0, -1.0]), np.array([[-7.0, 7.0]] * 2)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        points = at + (lopsided(rng, 8000) if shape == "lopsided" else rng.normal(0, 1, (8000, 2)))
+        data = dg.Dataset(name=shape, kind="modes", points=points, box=box)
+        release, areas = dg.run("functional", data, epsilon=1.0, seed=seed, n_modes=1), []
+        for allowance, found in held.items():
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(regions, "ALLOWANCE", allowance)
+                (covariance,) = regions.mode_covariances(release.surface, release.modes)[1]
+            gap = release.modes[0] - at
+            found.append(gap @ np.linalg.solve(covariance, gap) < 5.991)
+            areas.append(np.sqrt(np.linalg.det(covariance)))
+        wider.append(areas[1] / areas[0])
+    without, allowed = (np.mean(found) for found in held.values())
+    assert allowed >= 0.9
+    assert (without < 0.2) == (shape == "lopsided")
+    assert (np.median(wider) < 1.5) == (shape == "round")
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])

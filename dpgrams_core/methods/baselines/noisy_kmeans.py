@@ -72,14 +72,19 @@ def noisy_kmeans(data: Dataset, spec: NoisyKMeansSpec, noise: Noise) -> Release:
     middle, half = middle_and_half(data.box)
     radius = spec.clip_radius * math.sqrt(d)
     multiplier = rounds_multiplier(spec.epsilon, spec.delta, data.n, data.n, rounds)
-    # A record's way and its length are off by some roundings of numbers up to 2 sqrt(d), relative to the radius.
-    sensitivity = radius * with_rounding(
-        2.0,
-        n=data.n,
-        chunk=CHUNK,
-        each=32 * (d + 4) * UNIT / spec.clip_radius,
-        numbers=count * (d + 1),
-        multiplier=multiplier,
+    # What a record adds is at most sqrt(2) radii long, which is the unit here.  Its way and its length are off by some
+    # roundings of numbers up to 2 sqrt(d), relative to the radius.
+    sensitivity = (
+        math.sqrt(2)
+        * radius
+        * with_rounding(
+            math.sqrt(2),
+            n=data.n,
+            chunk=CHUNK,
+            each=32 * (d + 4) * UNIT / spec.clip_radius,
+            numbers=count * (d + 1),
+            multiplier=multiplier,
+        )
     )
     event = GaussianRounds(
         rounds=rounds, n=data.n, batch_size=data.n, sensitivity=sensitivity, noise_scale=sensitivity * multiplier

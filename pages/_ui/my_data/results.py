@@ -28,6 +28,7 @@ from dpgrams_core.figures.own_data import (
 )
 from dpgrams_core.figures.own_records import records_picture
 from dpgrams_core.figures.style import CHANCE, Chart
+from dpgrams_core.figures.traces import BAND_SENTENCE, REGION_SENTENCE
 from dpgrams_core.methods.registry import PLAIN_METHODS
 from dpgrams_core.model.environment import read_settings
 from dpgrams_core.model.errors import DataError, SpecError
@@ -199,6 +200,8 @@ def results(own: Own, sale: Sale, account: Account | None, first: DeltaGenerator
     with left:
         st.caption(picture.sentence)
         charts.table(picture, "own")
+        if REGION_SENTENCE in picture.sentence or BAND_SENTENCE in picture.sentence:
+            charts.regions_kept("_own")
     with right:
         if sale.earlier:
             st.info(

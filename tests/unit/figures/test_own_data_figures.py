@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from dpgrams_core.figures.own_data import (
     twin_curve,
 )
 from dpgrams_core.figures.own_records import records_picture
+from dpgrams_core.figures.traces import REGION_WORDS
 from dpgrams_core.model.errors import DataError
 from dpgrams_core.model.units import in_units
 from dpgrams_core.numerics.scaling import rescaled
@@ -54,6 +56,30 @@ def test_no_public_picture_takes_records():
     for function in builders:
         types = {str(item.annotation) for item in inspect.signature(function).parameters.values()}
         assert not any("Dataset" in kind or "OwnData" in kind for kind in types), function.__name__
+
+
+def test_modes_of_ones_own_data_have_regions_where_they_are_sure(flat, line):
+    found = released_modes(flat)
+    weak = replace(found, significance=np.where(np.arange(len(found.places)) == 1, 4.9, found.significance))
+    for reading, count in ((found, len(found.places)), (weak, len(found.places) - 1)):
+        chart = surface_map(TWO, flat.surface, flat.surface.bandwidth, reading)
+        (ring,) = [trace for trace in chart.figure.data if trace.name == REGION_WORDS]
+        assert np.isnan(np.array(ring.x)).sum() == count
+        assert "95 times in 100" in chart.sentence
+        assert ("not to be trusted" in chart.sentence) == (reading is weak)
+        half = chart.table["± <b>pay</b> (95%)"]
+        assert half.notna().sum() == count
+        spread = np.sqrt(flat.mode_covariances[:, 1, 1][np.argsort(-flat.significance)])
+        assert half.iloc[0] == pytest.approx(1.96 * spread[0])  # in the units of the column
+    panels = pair_panels(TWO, found, None)
+    assert REGION_WORDS in [trace.name for trace in panels.figure.data]
+    of_line = released_modes(line, count=4)  # read anew, since a number is given
+    chart = density_curve(Units(("age",), AGES), line.surface, line.surface.bandwidth, of_line, False)
+    reach = [trace.error_x.array for trace in chart.figure.data if trace.error_x.array is not None]
+    np.testing.assert_allclose(reach[0], 1.96 * np.sqrt(of_line.covariances[:, 0, 0]))
+    assert 0 < reach[0][0] < 20  # years
+    smoothed = surface_map(TWO, flat.surface, 1.5 * flat.surface.bandwidth, released_modes(flat, 1.5))
+    assert "95 times" not in smoothed.sentence  # peaks of a smoothed release are not fitted
 
 
 def test_density_is_one_over_the_users_box(line):

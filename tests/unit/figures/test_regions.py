@@ -9,7 +9,8 @@ import pytest
 
 import dpgrams_core as dg
 from dpgrams_core.figures import traces
-from dpgrams_core.figures.modes import REGION_WORDS, released_chart
+from dpgrams_core.figures.modes import released_chart
+from dpgrams_core.figures.traces import REGION_WORDS
 from dpgrams_core.model.results import Release
 
 DATA = dg.load_dataset("four_corners", n=2000, seed=0)

@@ -10,7 +10,8 @@ import pytest
 from dpgrams_core import Dataset, SpecError, load_dataset, run, score
 from dpgrams_core.methods.baselines.hash_tree import RADIUS, hashes, leaf_sums, public_depth
 from dpgrams_core.methods.baselines.histogram import cell_counts, histogram_modes, persistent_peaks
-from dpgrams_core.methods.baselines.noisy_kmeans import packed_starts, round_sums
+from dpgrams_core.methods.baselines.noisy_kmeans import CHUNK, packed_starts, round_sums
+from dpgrams_core.numerics.rounding import summing_error
 
 EXTREMES = (0.0, 1.0, -1.0, 5e-324, 1e-300, 0.999999999, -0.3)
 
@@ -41,6 +42,13 @@ def test_no_neighbour_moves_a_round_of_noisy_kmeans_farther_than_twice_the_radiu
         assert moved <= 2 * radius * (1 + 1e-12)
         worst = max(worst, moved / (2 * radius))
     assert worst > 0.95  # the bound is reached, so a smaller one would be caught
+
+
+def test_the_noise_of_noisy_kmeans_covers_the_rounding_of_records_that_are_root_two_radii_long():
+    release = run("noisy_kmeans", load_dataset("blobs", n=4_000, seed=0), epsilon=1.0, clip_radius=1.0, seed=0)
+    radius = math.sqrt(2)  # half the diagonal of a square of half-side 1
+    slack = release.events[0].sensitivity - 2 * radius
+    assert slack >= math.sqrt(2) * radius * 2 * summing_error(4_000, CHUNK)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -40,7 +40,20 @@ def test_the_products_of_derivatives_are_those_of_differences() -> None:
         ]
         for a in step
     ]
-    np.testing.assert_allclose(tangents(0.7, BUMPS, BUMPS), slow, rtol=1e-5, atol=1e-4)
+    fitted = [0, 1, 2, 3, 6, 7, 8, 9]  # of each bump: centre, spread and records, and then its drifts
+    np.testing.assert_allclose(tangents(0.7, BUMPS, BUMPS)[np.ix_(fitted, fitted)], slow, rtol=1e-5, atol=1e-4)
+
+
+def test_a_drift_is_what_a_wider_bump_changes_by_where_its_centre_moves() -> None:
+    """So its products are differences, by the spread, of those of the centre."""
+    step, both = 1e-4, tangents(0.7, BUMPS, BUMPS)
+    ahead, behind = (
+        tangents(0.7, Bumps(BUMPS.centres, BUMPS.spreads * np.exp(by), BUMPS.records), BUMPS) for by in (step, -step)
+    )
+    for bump in (0, 6):
+        for column in (0, 1):
+            slow = (ahead[bump + column] - behind[bump + column]) / (2 * step)
+            np.testing.assert_allclose(both[bump + 4 + column], slow, rtol=1e-6, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
