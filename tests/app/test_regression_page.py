@@ -136,7 +136,7 @@ def test_the_live_curve_has_several_n_and_ends(page):
     assert "partial mean shift 5" in sentence
     assert "share of branches found" in sentence
     assert "so far" not in sentence
-    table = next(item.value for item in page.dataframe if "epsilon" in item.value)
+    table = next(item.value for item in page.dataframe if "branch_recall" in item.value)
     assert {"branch_recall", "spurious", "mse_se", "status"} <= set(table.columns)
     assert set(table["n"]) == {50, 200, 600, 1200}
     assert set(table["epsilon"]) == {0.1, 0.2, 0.5, 1.0, float("inf")}
