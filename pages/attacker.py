@@ -11,7 +11,7 @@ from dpgrams_core.auditing.attacker import MECHANISMS, ROUNDS, Score
 from dpgrams_core.figures.attacker import round_chart, score_chart
 from dpgrams_core.methods.registry import fresh_seed
 from dpgrams_core.model.errors import SpecError
-from dpgrams_core.model.format import percent, short, tiny
+from dpgrams_core.model.format import chance_words, percent, short, tiny
 from pages._ui import charts, controls, layout, state
 
 QUESTION = "Be the attacker: was this person in the data?"
@@ -44,7 +44,7 @@ def verdict(found: Score) -> None:
     if found.caught:
         st.error(
             f"Caught. If the claim were true, even the best attacker would get {found.hits} or more of {found.rounds} "
-            f"with a chance of at most {percent(found.by_luck)}. So the mechanism adds too little noise, or this was "
+            f"with a chance of {chance_words(found.by_luck)}. So the mechanism adds too little noise, or this was "
             "rare luck.",
             icon=":material/gpp_bad:",
         )

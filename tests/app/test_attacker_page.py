@@ -34,6 +34,7 @@ def test_the_class_is_summed_by_hand():
     widget(page, "number_input", "attack_hits").set_value(290)
     checked(page)
     assert page.error[0].value.startswith("Caught.")
+    assert "290 or more of 300 with a chance of less than 1 in 10,000" in page.error[0].value  # and not of 0%
     widget(page, "number_input", "attack_hits").set_value(301)
     checked(page)
     assert "hits = 301 is not allowed" in page.error[0].value

@@ -148,6 +148,22 @@ def test_every_page_and_every_lesson_fits_a_projector(dashboard):
                 assert box["y"] + box["height"] <= bar or control.locator("xpath=ancestor::nav").count(), at
 
 
+def test_the_end_of_the_game_fits_a_projector_and_so_does_the_class(dashboard):
+    page = dashboard.page
+    page.set_viewport_size({"width": 1280, "height": 720})
+    dashboard.open("attacker?presenter=on")
+    for number in range(10):
+        page.get_by_role("button", name="Yes, this person was").click()
+        dashboard.until(lambda number=number: f"Round {number + 1} of" not in dashboard.answer(), "no next round")
+    for name, count in (("rounds", "300"), ("hits", "290")):
+        dashboard.settle()
+        fits = "(one => one.scrollHeight <= one.clientHeight)(document.querySelector('[data-testid=stMain]'))"
+        assert page.evaluate(fits), f"before the {name} of the class"
+        dashboard.type_number(f"attack_{name}", count)
+    expect(page.get_by_text("290 or more of 300")).to_be_visible()
+    assert page.evaluate(fits)
+
+
 def assert_plays_from_disk(page, file):
     """All scenes by key, the handle by key and by playing, and nothing asked for."""
     wrong: list[str] = []
