@@ -36,6 +36,8 @@ STOPS = """main => {
 def test_it_fits(make_dashboard, name):
     dashboard = make_dashboard(390, "dark").open(PAGES[name])
     dashboard.assert_fits(390)
+    head = dashboard.page.get_by_test_id("stHeader").bounding_box()
+    assert dashboard.page.locator("h1").bounding_box()["y"] >= head["y"] + head["height"], "the head covers the title"
     dashboard.shoot(f"{name}_390_dark")
     if name == "guarantee":
         return
