@@ -147,8 +147,6 @@ class Visitor:
         """Ask for a run, and read until it is drawn."""
         kinds: dict[str, int] = {}
         used: set[str] = set()
-        if not message.rerun_script.fragment_id:
-            self._repeated.clear()
         failed, started = False, time.perf_counter()
         self._socket.send(message.SerializeToString())
         while True:
@@ -166,7 +164,9 @@ class Visitor:
     def _noted(self, message: ForwardMsg) -> str:
         """The kind of a message; a control in it, and what is to be asked for again, is remembered."""
         kind = message.WhichOneof("type") or ""
-        if kind == "auto_rerun":
+        if kind == "new_session" and not message.metadata.run.fragment_ids:
+            self._repeated.clear()  # all of the page is drawn anew, also where a part asked for that itself
+        elif kind == "auto_rerun":
             self._repeated[message.auto_rerun.fragment_id] = message.auto_rerun.interval
         elif kind == "stop_auto_rerun":
             for fragment in message.stop_auto_rerun.fragment_ids:
