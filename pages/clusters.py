@@ -229,7 +229,8 @@ if count == "unknown":
     )
 left, right = st.columns([3, 2], gap="medium")
 with left:
-    handle.show(wanted, data, cache.release(wanted), scene, "centres_chart", SMALLER)
+    head = partial(st.subheader, "Where the private centres are")
+    handle.show(wanted, data, cache.release(wanted), scene, "centres_chart", SMALLER, head=head)
 with right:
     layout.guarantee_card(private.release)
 scores, space = private.scores, "the columns of the data" if data.representation is None else data.representation.space

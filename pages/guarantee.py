@@ -133,16 +133,17 @@ if layout.presenting():  # on a projector ε stands under the picture
     with st.container(key="presented_epsilon"):
         given = group.setting(DPGramsSpec, "epsilon", "epsilon")
 with st.sidebar:
+    given |= group.setting(DPGramsSpec, "delta", "delta") if given else group.budget("dp_grams")
     dataset = group.dataset("modes", "dataset", "A synthetic mixture of the paper, drawn afresh.", None)
     n = group.records("n", dataset)
-    given |= group.setting(DPGramsSpec, "delta", "delta") if given else group.budget("dp_grams")
-    for name, key, words in (
-        ("bandwidth_scale", "h_scale", "Multiplies each method's public bandwidth rule."),
-        ("clip_multiplier", "clip", "How far a record may pull in DP-GRAMS (C* = multiplier · h^-(d+1))."),
-        ("batch_size", "m", "Records per DP-GRAMS step (m); auto: n/log n, or all for tight."),
-        ("n_steps", "steps", "Noisy ascent steps of DP-GRAMS (T); empty: log n."),
-    ):
-        given |= group.setting(DPGramsSpec, name, key, help_text=words)
+    with st.expander("Method settings", key="method_settings"):
+        for name, key, words in (
+            ("bandwidth_scale", "h_scale", "Multiplies each method's public bandwidth rule."),
+            ("clip_multiplier", "clip", "How far a record may pull in DP-GRAMS (C* = multiplier · h^-(d+1))."),
+            ("batch_size", "m", "Records per DP-GRAMS step (m); auto: n/log n, or all for tight."),
+            ("n_steps", "steps", "Noisy ascent steps of DP-GRAMS (T); empty: log n."),
+        ):
+            given |= group.setting(DPGramsSpec, name, key, help_text=words)
 group.switch("measure", "accountants")
 group.start("tab", next(iter(TABS)), state.one_of_these(list(TABS)))
 group.start("prior", FIRST_PERCENT, state.one_of_these(PERCENTS))  # its slider stands on the page, under the answer

@@ -15,7 +15,7 @@ from dpgrams_core.model.format import written
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.studies import lessons
 from dpgrams_core.studies.lessons import Lesson, State, Step
-from pages._ui import cache, charts, controls, handle, layout, state
+from pages._ui import cache, charts, controls, exports, handle, layout, state
 
 QUESTION = "Lessons: predict first, then look"
 SMALLER = "lesson"
@@ -108,6 +108,8 @@ def by_hand(shown: State, drawn: Chart, held: bool) -> None:
     _influence(data=pictures.by_hand(shown) | step, key=key, on_place_change=put)
     state.on_stage(key, drawn.figure)
     charts.table(drawn, "lesson", canvas=True)
+    if not layout.presenting():
+        exports.canvas_file(key, "dp-grams-one-record")
 
 
 def control(step: Step) -> State:

@@ -95,7 +95,7 @@ def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
     if release.surface is not None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
         charts.chart(cache.picture(run, released_chart, data, release), f"released{mark}", title)
-        if release.mode_covariances is not None and not layout.presenting():
+        if release.mode_covariances is not None and len(release.modes) and not layout.presenting():
             charts.regions_kept(mark)
     elif release.anchors is not None:
         what = "private" if release.events else "unpriced"  # as run, no accountant can price them
@@ -145,13 +145,11 @@ def repeated_runs(runs: list[Run], data: Dataset, grid: DensityGrid, baseline: R
             charts.chart(picture, f"runs{mark}", title_of(arm) if len(runs) > 1 else "")
 
 
-def show_main(run: Run, release: Release, key: str, title: str = "") -> None:
+def show_main(run: Run, release: Release, key: str, head: Callable[[], Any] | None = None) -> None:
     """The main picture with its ε handle; grey lines of the plain density only where no private surface is."""
-    if title:
-        st.subheader(title)
     without_surface = release.surface is None and release.pooled is None
     scene = modes_scene(data, baseline, cache.kde(*of_grid) if without_surface else None)
-    handle.show(run, data, release, scene, f"{key}_chart", SMALLER)
+    handle.show(run, data, release, scene, f"{key}_chart", SMALLER, head=head)
 
 
 layout.open_page(QUESTION, "pages/modes.py")
@@ -204,7 +202,7 @@ if len(runs) == 1:
     caption = ", ".join([about, *facts(first)]) + "."
     picture, card = st.columns([3, 2], gap="medium")
     with picture:
-        show_main(runs[0], first, "contours", "Where the private search ends up")
+        show_main(runs[0], first, "contours", partial(st.subheader, "Where the private search ends up"))
         grid = cache.kde(*of_grid)  # this and what needs it come after the picture is on its way
         pictures = [cache.picture(runs[0], contour_chart, data, grid, first, baseline)]
         charts.table(pictures[0], "contours", canvas=True)
@@ -235,11 +233,10 @@ else:
         st.columns(2, gap="medium"), titles, runs, releases, pictures, MARKS, strict=True
     ):
         with column:
-            layout.method_heading(title, release)
+            show_main(run, release, f"contours{mark}", partial(layout.method_heading, title, release))
             settings = f"With {', '.join(known)}. " if (known := facts(release)) else ""
             paper = short(score(release, data)["mse"])
             st.caption(f"{settings}MSE as in the paper, which extra modes dilute: {paper}.")
-            show_main(run, release, f"contours{mark}")
             charts.table(chart, f"contours{mark}", canvas=True)
             layout.guarantee_card(release, f"guarantee_card{mark}")
     for column, title, arm, mark in zip(st.columns(2, gap="medium"), titles, runs, MARKS, strict=True):

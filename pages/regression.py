@@ -160,10 +160,10 @@ caption = (
     "of the box. The predictor x is public, the response y is private. PMS, partial mean shift, finds branches without "
     "privacy and with its own bandwidth."
 )
-layout.method_heading(title_of(run), release)
 left, right = st.columns([3, 2], gap="medium")
 with left:
-    handle.show(run, data, release, regression_scene(data, lowess), "released_chart", SMALLER)
+    head = partial(layout.method_heading, title_of(run), release)
+    handle.show(run, data, release, regression_scene(data, lowess), "released_chart", SMALLER, head=head)
     of_release = pictures.ascent_chart if release.surface is None else pictures.ridges_chart
     charts.table(cache.picture(run, of_release, data, release), "released", canvas=True)
 with right:

@@ -158,7 +158,8 @@ def default_settings(method: str) -> dict[str, Any]:
 
 def method_title(method: str, options: Iterable[tuple[str, Any]] = ()) -> str:
     """A method as people call it, with its calibration where one was chosen: "DP-GRAMS tight"."""
-    return " ".join([METHODS[method].title, *(value for name, value in options if name == "calibration")])
+    calibration = [value.replace("_", " ") for name, value in options if name == "calibration"]
+    return " ".join([METHODS[method].title, *calibration])
 
 
 def cell_title(cell: Run) -> str:

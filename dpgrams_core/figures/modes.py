@@ -273,7 +273,7 @@ def runs_chart(
         figure.layout[f"xaxis{suffix}"].update(range=list(data.box[0]), **bare)
         figure.layout[f"yaxis{suffix}"].update(range=list(data.box[1]), scaleanchor=f"x{suffix}", **bare)
         axes = {"xaxis": f"x{i + 1}", "yaxis": f"y{i + 1}"}
-        drawn.append(contours(coarse, levels=4).update(axes))
+        drawn.append(contours(coarse, levels=4).update({**axes, "showlegend": i == 0}))
         for places, name, mark, size in (
             (release.modes, "private modes", PRIVATE_MARK, 10),
             (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 9),

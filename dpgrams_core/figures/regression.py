@@ -445,7 +445,11 @@ def _places(modes: Array) -> str:
         return "no mode there"
     if len(modes) > 4:
         return f"{len(modes)} modes between y = {fixed(modes.min())} and {fixed(modes.max())}"
-    return ("a mode" if len(modes) == 1 else f"{len(modes)} modes") + " at y = " + ", ".join(fixed(y) for y in modes)
+    return (
+        ("a mode" if len(modes) == 1 else f"{len(modes)} modes")
+        + " at y = "
+        + ", ".join(fixed(y) for y in sorted(modes))
+    )
 
 
 # The anchors of DP-PMS and their ascent in the response, step by step.

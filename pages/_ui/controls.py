@@ -166,7 +166,10 @@ class Group:
         found: dict[str, Any] = {}
         spec = METHODS[method].spec
         # A calibration comes with its status, on data whose guarantees rest on a condition with that.
-        statuses = {name: f"{name} ({full_status(one.status, condition)})" for name, one in CALIBRATIONS.items()}
+        statuses = {
+            name: f"{name.replace('_', ' ')} ({full_status(one.status, condition)})"
+            for name, one in CALIBRATIONS.items()
+        }
         for name, key in keys.items():
             only_if = settings_of(spec)[name].only_if
             choices = {one: choice for one, choice in found.items() if isinstance(choice, str)}

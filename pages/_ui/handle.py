@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,11 @@ import streamlit as st
 
 from dpgrams_core import Dataset, Release
 from dpgrams_core.figures.frames import Frame, coarse_first, epsilon_stops, frame, frame_of, message, pack
+from dpgrams_core.model.format import short
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds
-from pages._ui import charts, jobs, state
+from pages._ui import charts, exports, jobs, state
 from pages._ui.controls import title_of
 
 MOST_KEPT = 64  # messages as they are sent, of at most 400 kB each
@@ -36,16 +38,23 @@ def show(
     key: str,
     smaller: str,
     *,
+    head: Callable[[], Any] | None = None,
     sets: str = "epsilon",
     held: bool = False,
 ) -> None:
     """The picture of a run with its handle; letting go sets ε for the page and its link, under the key ``sets``.
+
+    ``head`` draws its title, beside which it can be saved.
 
     A picture that is ``held`` has no handle: there is nothing to try before a prediction is made.
 
     The frame of the release that is there comes first, the others while the page is looked at: shared by all visitors,
     since they depend on public settings only.
     """
+    if head is not None:
+        with st.container(horizontal=True, vertical_alignment="center", key=f"{key}_head"):
+            head()
+            exports.canvas_file(key, f"dp-grams-{run.dataset}-{run.method}-epsilon-{short(run.epsilon)}")
     stops = (run.epsilon,) if held else epsilon_stops(run.method)
     title, data = title_of(run), data.for_many_runs()
 
@@ -60,7 +69,8 @@ def show(
     base = replace(run, epsilon=0.0)
     told = {"name": key, "epsilon": run.epsilon, "stops": stops, "run": _mark(run), "frames": _mark(base)}
     # The picture is the same for all settings, so that it is sent once; letters tell it what to show.
-    _handle(data={"name": key}, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
+    with st.container(key=f"{key}_{'square' if scene['equal'] else 'wide'}"):  # has its height before it is drawn
+        _handle(data={"name": key}, key=key, on_epsilon_change=set_epsilon, on_draws_change=ask_draws)
     scene = scene | {"run": _mark(base)}
 
     def at(epsilon: float) -> Frame:

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from dpgrams_core.figures.style import css_properties
 from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.format import short, tiny, whole_percent
 from dpgrams_core.model.guarantee import NEIGHBOURS, Guarantee, status_colour, status_words
@@ -25,7 +24,7 @@ Settings = TypeVar("Settings")
 
 
 def open_page(question: str, script: str) -> None:
-    """Style and the question; every page calls it first, with its own path as app.py names it.
+    """The question; every page calls it first, with its own path as app.py names it.
 
     On a server that nobody has visited yet, Streamlit serves a deep link from the pages folder without app.py and
     its navigation.  The page then sends the visitor there, and app.py sends them back with the link's settings.
@@ -35,8 +34,8 @@ def open_page(question: str, script: str) -> None:
         st.session_state["_wanted"] = (script, dict(st.query_params))
         with suppress(StreamlitAPIException):  # a page run on its own, as in a test, has no app.py beside it
             st.switch_page("app.py")
-    sheets = ["style.css", *(["presenter.css"] if presenting() else [])]
-    st.html("<style>" + "\n".join([css_properties(), *((ASSETS / name).read_text() for name in sheets)]) + "</style>")
+    if presenting():
+        st.html(f"<style>{(ASSETS / 'presenter.css').read_text(encoding='utf-8')}</style>")
     st.title(question, help=meanings_in(question))  # the first place of a word on a page explains it
 
 

@@ -152,6 +152,19 @@ def test_a_page_names_the_files_of_its_first_paint_and_they_are_there(address):
             assert "Link" not in file.headers
 
 
+def test_a_page_comes_with_its_style_and_nothing_else_does(address):
+    status, headers, body = answered(address, "/modes")
+    assert status == 200
+    assert body.count("stSliderTickBar") == 1
+    assert body.index("<body>") < body.index("<style>") < body.index('id="root"')
+    assert len(body.encode()) == int(headers["Content-Length"])
+    assert not {"etag", "last-modified"} & {
+        name.lower() for name in headers
+    }  # those of the file, which is another text
+    assert answered(address, "/favicon.png")[1]["ETag"]
+    assert "stSliderTickBar" not in answered(address, "/_stcore/health")[2]
+
+
 def test_another_host_and_another_frame_are_the_owners_to_add(tiny):
     address, _ = tiny
     assert answered(address, host="modes.school.example")[0] == 200

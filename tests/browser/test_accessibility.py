@@ -16,7 +16,7 @@ STATES = {
     "modes": [
         f"{SMALL}&curve=off",
         f"{SMALL}&more=runs",
-        f"{SMALL}&curve=off&compare=dp_grams",
+        f"{SMALL}&curve=off&compare=tight",
         f"{SMALL}&presenter=on",
     ],
     "regression": ["reg_n=200&curve=off", "reg_n=200&curve=off&presenter=on"],

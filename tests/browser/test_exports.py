@@ -52,8 +52,13 @@ def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboa
     dashboard.unfold("contours_table")
     for key in ("contours_csv", "contours_html"):
         take(page.locator(f".st-key-{key} button"))
-    take(page.locator(".st-key-contours_images").get_by_role("button", name="PNG"))
-    assert page.locator(".st-key-contours_images").get_by_role("button", name="SVG").count() == 0  # in its HTML
+    png = "dp-grams-four_corners-functional-epsilon-5.png"
+    beside = page.locator(".st-key-contours_chart_image")
+    assert beside.get_by_role("button", name="SVG").count() == 0  # in its HTML
+    title = page.get_by_role("heading", name="Where the private search ends up").bounding_box()
+    button = beside.get_by_role("button", name="PNG").bounding_box()
+    assert title["y"] < button["y"] + button["height"] / 2 < title["y"] + title["height"]
+    take(beside.get_by_role("button", name="PNG"))
     dashboard.shoot("exports_chart")
     page.locator(".st-key-page_export button").first.click()
     for name in ("report_html", "simulation_py", "settings_json"):
@@ -62,15 +67,17 @@ def test_a_chart_and_a_page_can_be_taken_home_and_open_without_a_network(dashboa
     assert dashboard.settle().answer() == answer  # a download changes nothing
 
     assert set(saved) == {
-        *(f"contours.{kind}" for kind in ("csv", "html", "png")),
+        "contours.csv",
+        "contours.html",
+        png,
         "report.html",
         "simulation.py",
         "settings.json",
     }
     rows = list(csv.reader(io.StringIO(saved["contours.csv"].read_text(encoding="utf-8-sig"))))
     assert len(rows) > 4
-    assert saved["contours.png"].read_bytes().startswith(b"\x89PNG")
-    assert saved["contours.png"].stat().st_size > 10_000
+    assert saved[png].read_bytes().startswith(b"\x89PNG")
+    assert saved[png].stat().st_size > 10_000
 
     context = new_context(offline=True)
     asked: list[str] = []

@@ -32,6 +32,24 @@ STOPS = """main => {
 }"""
 
 
+# How far what is seen moved by itself while a page came, as browsers measure it (layout shift).
+MOVED = """window.moved = [];
+new PerformanceObserver(list => window.moved.push(...list.getEntries().map(one => one.value)))
+  .observe({ type: "layout-shift", buffered: true });"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_is_seen_stays_where_it_is_while_a_page_comes(make_dashboard, name):
+    dashboard = make_dashboard()
+    dashboard.page.set_viewport_size({"width": 1280, "height": 720})
+    dashboard.page.add_init_script(MOVED)
+    dashboard.open(PAGES[name])
+    moved = dashboard.page.evaluate("window.moved")
+    assert 0 <= sum(moved) < 0.1, moved
+    dashboard.page.evaluate("document.querySelector('.stMainBlockContainer').style.paddingTop = '400px'")
+    dashboard.until(lambda: sum(dashboard.page.evaluate("window.moved")) > 0.1, "a shift was not seen")
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_it_fits(make_dashboard, name):
     dashboard = make_dashboard(390, "dark").open(PAGES[name])
@@ -45,7 +63,7 @@ def test_it_fits(make_dashboard, name):
     stops = dashboard.page.locator("[data-testid=stMain]").evaluate(STOPS)
     handle = next(place for place, (words, _) in enumerate(stops) if words.startswith("Privacy budget, ε"))
     before = [words for words, _ in stops[:handle] if words != "Help"]  # which explains the title and sets nothing
-    assert before == ["▶ ε"]  # it plays the handle
+    assert before == ["Save the picture as PNG", "▶ ε"]  # neither sets anything: the second plays the handle
     picture = dashboard.page.locator("canvas[role=img]").first.bounding_box()
     assert picture["y"] + picture["height"] <= stops[handle][1] < 844
     for (_, above), (stop, below) in pairwise(stops):

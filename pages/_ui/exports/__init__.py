@@ -56,18 +56,24 @@ def table_file(frame: pd.DataFrame, name: str, label: str = "CSV") -> File:
     return File(label, f"{name}.csv", "text/csv", lambda: table_csv(frame))
 
 
+def canvas_file(chart: str, name: str) -> None:
+    """What saves a picture of our own, which is drawn on a canvas, as PNG; its HTML has an SVG (``chart_files``)."""
+    _saver(data={"chart": chart, "name": name, "canvas": True}, key=f"{chart}_image", width="content", height="content")
+
+
 def chart_files(picture: Chart, key: str, title: str = "", *, canvas: bool = False) -> None:
     """A row of buttons under the chart whose key is ``<key>_chart``: the table, and the picture in three forms.
 
-    A picture that is drawn on a ``canvas`` and not by plotly has no SVG here, but its HTML has.
+    One that is on a ``canvas`` is saved beside its title (``canvas_file``).
     """
     with st.container(horizontal=True, key=f"{key}_files", vertical_alignment="center", gap="small"):
         if len(picture.table.columns):
             download(table_file(picture.table, key), f"{key}_csv")
         page = File("HTML", f"{key}.html", "text/html", lambda: figure_html(picture, title or key))
         download(page, f"{key}_html")
-        data = {"chart": f"{key}_chart", "name": key, "canvas": canvas}
-        _saver(data=data, key=f"{key}_images", width="content", height="content")
+        if not canvas:
+            data = {"chart": f"{key}_chart", "name": key, "canvas": False}
+            _saver(data=data, key=f"{key}_images", width="content", height="content")
 
 
 def simulation_files(

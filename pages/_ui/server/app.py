@@ -38,6 +38,7 @@ from dpgrams_core.privacy.ledger.health import ledger_problem
 from pages._ui import layout
 from pages._ui.server.as_told import send_as_told
 from pages._ui.server.late_looks import LateLooks
+from pages._ui.server.styled_page import StyledPage
 from pages._ui.server.unsent import send_all_before_a_part
 from pages._ui.server.uploads import UploadDoor
 from pages._ui.server.visitors import VisitDoor
@@ -99,6 +100,7 @@ def doors() -> list[Middleware]:
         Middleware(LateLooks),
         Middleware(VisitDoor),
         Middleware(UploadDoor),
+        Middleware(StyledPage),
     ]
 
 

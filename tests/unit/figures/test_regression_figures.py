@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import zlib
 
 import numpy as np
@@ -208,6 +209,8 @@ def test_the_chosen_slice_is_told_in_words_and_numbers(scene):
     private = chart.table[chart.table["mode"] == "private"]
     near = np.isclose(release.curve[:, 0], 0.46)
     np.testing.assert_allclose(np.sort(private["y"]), np.sort(release.curve[near, 1]))
+    told = re.search(r"the private curve has 2 modes at y = (.*?), (.*?)\. ", chart.sentence)
+    assert float(told[1]) < float(told[2])  # as the truth is told
     assert trace(chart.figure, "truth").line.color == TRUTH
     assert trace(chart.figure, "released (private)").line.color == PRIVATE
     assert trace(chart.figure, "plain KDE (not private)").line.color == NON_PRIVATE

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpgrams_core.figures.curve import cell_title
+from dpgrams_core.figures.curve import cell_title, method_title
 from dpgrams_core.figures.style import NON_PRIVATE_SHADES, PRIVATE_SHADES
 from dpgrams_core.figures.tradeoff import (
     LabLayout,
@@ -195,6 +195,7 @@ def test_names_and_numbers():
         "DP-GRAMS experiments, Gaussian",
         "DP-GRAMS experiments, order-4 Gaussian (smooth)",
     ]
+    assert method_title("dp_grams", [("calibration", "as_run")]) == "DP-GRAMS as run"
     assert middle([0.1, 0.5, 2.0, 5.0], 1.0) in (0.5, 2.0)
     assert plus_minus(792.4, 384.2) == "792 ± 380"
     assert plus_minus(math.inf, math.nan) == "∞"
