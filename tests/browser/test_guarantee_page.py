@@ -29,6 +29,7 @@ def test_it_answers_in_words_and_controls_move_the_page(dashboard):
     dashboard.slide("prior", -10)
     assert "was 40% sure" in dashboard.answer()
     dashboard.open_tab("The methods")
+    dashboard.unfold("method_settings")
     dashboard.slide_each((("n", -2, "1200"), ("clip", -2, "0.5")))  # the app tests move every one
     before = dashboard.text()
     dashboard.type_number("steps", "12")
