@@ -77,7 +77,11 @@ def look_everywhere() -> dict[str, Any]:
     from dpgrams_core import load_dataset, run, score, sweep
     from dpgrams_core.cli.main import main
     from pages._ui import charts, exports, jobs
-    from tests.shown import all_text, answer, checked, html, new_page, until, widget
+    from pages._ui.server.styled_page import StyledPage
+    from tests.shown import all_text, answer, checked, new_page, until, widget
+
+    async def not_asked(*_: Any) -> None:
+        """Streamlit, whose page the style goes into."""
 
     files = {}
     plain_download = exports.download
@@ -112,7 +116,7 @@ def look_everywhere() -> dict[str, Any]:
     pages_own = {file for key, file in files.items() if key.startswith("export_")}
     found["files"] = {file.name: [name for name in TOYS if name in str(file.build())] for file in pages_own}
     found["toy file"] = [file.build() for file in pages_own if file.label == "Toy file"]
-    found["dark colours"] = "--private-text: 1,2,3;" in "".join(html(page))
+    found["dark colours"] = "--private-text: 1,2,3;" in StyledPage(not_asked).style.decode()
     page = checked(new_page("modes", **quiet, method="toy_method", dataset="toy_data", compare="functional"))
     found["beside another"] = answer(page)
 

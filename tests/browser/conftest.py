@@ -177,8 +177,8 @@ class Dashboard:
             self.page.wait_for_timeout(100)
 
     def follow(self, name: str, address: str) -> None:
-        """Go by a link."""
-        self.page.get_by_role("link", name=name).click()
+        """Go by a link; that of the navigation is the first where others on the page have its name in theirs."""
+        self.page.get_by_role("link", name=name).first.click()
         self.page.wait_for_url(f"**/{address}**")
 
     def slide(self, key: str, presses: int) -> Dashboard:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dpgrams_core.figures.clusters import PANEL_POINTS
+
 # key, arrow presses, expected value in the URL; the app tests move every one.
 SLIDERS = [("clu_n_blobs", -1, "200"), ("epsilon", -2, "0.5"), ("clu_count", 4, "3"), ("clip", 2, "2")]
 PANELS = ("mean_shift_c", "private", "kmeans", "dp_kmeans")
@@ -21,7 +23,7 @@ def test_blobs_first_screen_tables_and_sliders(dashboard):
     assert [box["x"] for box in boxes] == sorted(box["x"] for box in boxes)
     for name in PANELS:
         points = dashboard.page.locator(f".st-key-panel_{name}_chart .scatterlayer .trace")
-        assert points.nth(0).locator("path.point").count() == 1_000
+        assert points.nth(0).locator("path.point").count() == PANEL_POINTS
         assert points.nth(2).locator("path.point").count() == 4  # the true centres
     card = dashboard.page.locator(".st-key-guarantee_card").inner_text()
     for words in ("proven, given the representation", "ε = 1", "δ = 1e-6", "replace-one", "takes it as public"):

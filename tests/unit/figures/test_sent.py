@@ -13,6 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import plotly.io
 import pytest
+from plotly.io._json import to_json
 
 from dpgrams_core.figures.sent import FEW, sent
 from dpgrams_core.figures.style import Chart
@@ -66,7 +67,7 @@ def test_many_marks_have_their_colours_as_numbers_of_a_scale():
 
 
 def test_streamlit_sends_the_text_that_is_kept(monkeypatch):
-    monkeypatch.setattr(plotly.io, "to_json", plotly.io.to_json)  # put back afterwards
+    monkeypatch.setattr(plotly.io, "to_json", to_json)  # put back afterwards: another test may have told it already
     figure = sent(chart_of(np.linspace(0, 1, 500))).figure
     escaped = plotly.io.to_json(figure.to_dict(), validate=False)
     send_as_told()
