@@ -17,15 +17,16 @@ narrow part and its wide part have other middles.  How a bump changes when its w
 T = d^2 M / d(log spread) d(centre).  One Newton step from the end of the fit gives the drift kappa of each mode, with
 its covariance from noise and sampling as above; with it the top of a bump is (d + 2) kappa farther back, and the fit
 gives way by H^-1 J^T T kappa / sigma^2.  Before it is seen a mode is taken to be lopsided with the chance ``LOPSIDED``,
-and kappa then to be normal; the expected square of how far the mode is moved, given the release, is added along every
-column.  A drift of first order is too simple for any shape, so this is an allowance and not a law: ``dpgrams reproduce
-coverage`` shows what it is worth, and benchmarks/pilot_lopsided.py chose its three numbers on other shapes.
+and kappa then to be normal; given the release, lopsidedness has another chance and moves the mode by an expected square
+along every column.  The region is widened until it holds the mode with 95% over both cases.  A drift of first order is
+too simple for any shape, so this is an allowance and not a law: ``dpgrams reproduce coverage`` shows what it is worth,
+and benchmarks/pilot_lopsided.py chose its two numbers on other shapes.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import chdtr, chdtri, expit, logit, ndtri
 
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.bumps import Bumps, Losses, bumps_at
@@ -35,9 +36,9 @@ from dpgrams_core.numerics.sketch import hashed
 Array = np.ndarray
 STEP = 1e-4  # of a central difference, in the units of the fit
 DRAWS = 400  # public places for each bump that stand for its law
-# The share of lopsided modes; the spread of kappa in units of the bump's own; and what an estimate of first order is
-# multiplied with.  Chosen by benchmarks/pilot_lopsided.py.
-LOPSIDED, DRIFT, ALLOWANCE = 0.25, 0.2, 0.5
+# The share of lopsided modes, and the spread of kappa in units of the bump's own (benchmarks/pilot_lopsided.py).
+LOPSIDED, DRIFT = 0.1, 0.15
+HELD, HALVINGS = 0.95, 30  # what a region promises, and how finely it is sought
 
 
 def tangents(h: float, bumps: Bumps, others: Bumps, records: bool = False) -> Array:
@@ -135,7 +136,7 @@ def mode_covariances(surface: BareSurface, modes: Array) -> tuple[Array, Array]:
     both = of_centres(noise + sampling)
     for j, spread in enumerate(bumps.spreads):
         own = slice(j * d, (j + 1) * d)
-        both[j] += ALLOWANCE * expected_square(kappa[own], uncertain[own, own], spread, moves[own, own]) * np.eye(d)
+        both[j] = widened(both[j], *lopsidedness(kappa[own], uncertain[own, own], spread, moves[own, own]))
     return of_centres(noise), both
 
 
@@ -150,14 +151,37 @@ def _drift_slopes(surface: BareSurface, bumps: Bumps) -> Array:
     return ((left(STEP) - left(-STEP)) / (2 * STEP) * bumps.records[:, None]).ravel()
 
 
-def expected_square(kappa: Array, covariance: Array, spread: float, moves: Array) -> float:
-    """The expected square of how far drifts ``moves`` a mode, for an estimate ``kappa`` (d,) with its covariance."""
+def lopsidedness(kappa: Array, covariance: Array, spread: float, moves: Array) -> tuple[float, float]:
+    """How likely a mode is lopsided, and the expected square of how far it is then moved by drifts through ``moves``,
+    for an estimate ``kappa`` (d,) of its drift with its covariance."""
     prior = (DRIFT * spread) ** 2 * np.eye(len(kappa))
     covariance = covariance + 1e-9 * prior
     shrink = prior @ np.linalg.inv(prior + covariance)
     # Twice the logarithm of how much likelier the estimate is for a lopsided mode than for another one.
     size = np.linalg.slogdet(np.eye(len(kappa)) + np.linalg.solve(covariance, prior))[1]
     evidence = kappa @ np.linalg.solve(covariance, shrink @ kappa) - size
-    chance = expit(0.5 * evidence + np.log(LOPSIDED / (1 - LOPSIDED)))
     moved = moves @ shrink @ kappa
-    return float(chance * (moved @ moved + np.trace(moves @ shrink @ covariance @ moves.T)))
+    square = moved @ moved + np.trace(moves @ shrink @ covariance @ moves.T)
+    return float(expit(0.5 * evidence + logit(LOPSIDED))), float(square)
+
+
+def widened(covariance: Array, chance: float, square: float) -> Array:
+    """The least covariance + t I whose region holds a normal error of ``covariance`` or, with that chance, of it and
+    ``square`` along every column, with ``HELD`` over both."""
+    d = len(covariance)
+    plain = np.linalg.eigvalsh(covariance)
+
+    def held(more: float, t: float) -> float:
+        """The chance of the region of + t I where the error is of + more I: a sum of squares, by its two moments."""
+        weights = (plain + more) / (plain + t)
+        freedom = weights.sum() ** 2 / (weights**2).sum()
+        return float(chdtr(freedom, chdtri(d, 1 - HELD) * freedom / weights.sum()))
+
+    low, high = 0.0, square
+    for _ in range(HALVINGS):
+        t = (low + high) / 2
+        if (1 - chance) * held(0.0, t) + chance * held(square, t) < HELD:
+            low = t
+        else:
+            high = t
+    return np.asarray(covariance + high * np.eye(d))

@@ -20,7 +20,7 @@ WITHIN = 0.3  # of the mean of chi-square with two degrees: 4 standard errors of
 def distances() -> dict[str, np.ndarray]:
     """By noise, and by noise and sampling: of the population without the allowance for lopsided modes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regions, "ALLOWANCE", 0.0)
+        patch.setattr(regions, "LOPSIDED", 0.0)
         return _distances()
 
 
@@ -62,16 +62,16 @@ def lopsided(rng: np.random.Generator, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("shape", ["lopsided", "round"])
 def test_regions_of_the_population_allow_for_a_lopsided_mode_and_are_not_wide_without_one(shape: str) -> None:
-    held = {0.0: [], regions.ALLOWANCE: []}
+    held = {0.0: [], regions.LOPSIDED: []}
     wider, at, box = [], np.array([1.0, -1.0]), np.array([[-7.0, 7.0]] * 2)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         points = at + (lopsided(rng, 8000) if shape == "lopsided" else rng.normal(0, 1, (8000, 2)))
         data = dg.Dataset(name=shape, kind="modes", points=points, box=box)
         release, areas = dg.run("functional", data, epsilon=1.0, seed=seed, n_modes=1), []
-        for allowance, found in held.items():
+        for share, found in held.items():
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(regions, "ALLOWANCE", allowance)
+                patch.setattr(regions, "LOPSIDED", share)
                 (covariance,) = regions.mode_covariances(release.surface, release.modes)[1]
             gap = release.modes[0] - at
             found.append(gap @ np.linalg.solve(covariance, gap) < 5.991)

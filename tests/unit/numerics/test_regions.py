@@ -11,7 +11,7 @@ import dpgrams_core as dg
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.bumps import Bumps, find_bumps, overlap
-from dpgrams_core.numerics.regions import tangents
+from dpgrams_core.numerics.regions import tangents, widened
 from dpgrams_core.numerics.sketch import noise_chances
 from dpgrams_core.numerics.surface import ReleasedSurface, box_bases
 
@@ -93,6 +93,19 @@ def test_covariances_are_in_the_units_of_the_columns() -> None:
     assert two.noise_covariances is not None
     ratio = np.median(two.noise_covariances[:, 1, 1]) / np.median(one.noise_covariances[:, 1, 1])
     assert 1e5 < ratio < 1e7
+
+
+@pytest.mark.parametrize("chance", [0.05, 0.3, 0.9])
+def test_a_widened_region_holds_what_it_promises_over_both_cases(chance: float) -> None:
+    plain, square = np.array([[1.0, 0.3], [0.3, 0.5]]), 6.0
+    wide = widened(plain, chance, square)
+    rng = np.random.default_rng(0)
+    error = rng.multivariate_normal([0, 0], plain, 200_000)
+    error += (rng.random(len(error)) < chance)[:, None] * rng.normal(0, np.sqrt(square), error.shape)
+    held = (error * np.linalg.solve(wide, error.T).T).sum(axis=1) <= 5.991
+    assert held.mean() == pytest.approx(0.95, abs=0.005)
+    assert widened(plain, 0.0, square) == pytest.approx(plain, abs=1e-6)
+    assert widened(plain, 1.0, square) == pytest.approx(plain + square * np.eye(2))
 
 
 def test_modes_that_were_not_read_off_a_surface_have_none() -> None:
