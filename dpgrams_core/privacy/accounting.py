@@ -25,6 +25,9 @@ from dpgrams_core.privacy.events import (
 )
 
 
+TOGETHER = "beside draws, one kind that spends δ is priced: Gaussian releases, or a single event of rounds"
+
+
 @dataclass(frozen=True)
 class Price:
     """What a sequence of events costs, stage by stage and in all."""
@@ -87,6 +90,9 @@ def price(events: Iterable[Event], delta: float) -> Price:
         stages += [(name, part / math.fsum(parts) * total) for name, part in zip(names, parts, strict=True)]
         spent_delta = delta
         events = tuple(event for event in events if not isinstance(event, GaussianRelease))
+    if (len(releases) > 1) + sum(not isinstance(event, ExponentialDraws) for event in events) > 1:
+        # Their δ would add up, and the price would not be that of this δ.
+        raise SpecError("events", [type(event).__name__ for event in events], TOGETHER)
     for event in events:
         if isinstance(event, ExponentialDraws):
             stages.append(("start (DAP)", event.count * event.epsilon_each))

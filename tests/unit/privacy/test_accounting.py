@@ -13,7 +13,7 @@ from dpgrams_core import SpecError, load_dataset, run
 from dpgrams_core.privacy.accountants import quotes
 from dpgrams_core.privacy.accounting import batch_epsilon, gaussian_rounds_epsilon, price
 from dpgrams_core.privacy.calibration import published_sigma
-from dpgrams_core.privacy.events import ExponentialDraws, SubsampledGaussianRounds
+from dpgrams_core.privacy.events import ExponentialDraws, GaussianRelease, GaussianRounds, SubsampledGaussianRounds
 
 
 def rounds_for(epsilon, delta, n, batch_size, rounds, sensitivity=3.0):
@@ -112,6 +112,19 @@ def test_a_budget_that_is_not_spent_is_said(seed):
     once = math.log1p((math.e - 1) * 145 / 1000)
     assert guarantee.epsilon == pytest.approx(30 + 2 * math.sqrt(14 * math.log(2e6)) * once)
     assert any("no smaller noise" in text for text in guarantee.caveats)
+
+
+ONE = GaussianRelease(sensitivity=1.0, noise_scale=5.0)
+FULL = GaussianRounds(rounds=3, n=100, batch_size=100, sensitivity=1.0, noise_scale=9.0)
+DRAWS = ExponentialDraws(count=4, epsilon_each=0.1, sensitivity=0.01)
+
+
+@pytest.mark.parametrize("events", [(ONE, ONE, FULL), (ONE, FULL), (FULL, FULL), (DRAWS, ONE, FULL)])
+def test_what_would_spend_delta_twice_is_refused(events):
+    """Each price is at the whole δ: to add them and count δ once would promise more than holds."""
+    with pytest.raises(SpecError, match="one kind that spends δ"):
+        price(events, 1e-6)
+    assert price(events[:1] * 2 if events[0] is ONE else events[:1], 1e-6).epsilon > 0
 
 
 def test_an_event_that_no_accountant_knows_is_refused_in_words():
