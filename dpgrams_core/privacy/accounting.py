@@ -24,7 +24,6 @@ from dpgrams_core.privacy.events import (
     SubsampledGaussianRounds,
 )
 
-
 TOGETHER = "beside draws, one kind that spends δ is priced: Gaussian releases, or a single event of rounds"
 
 
