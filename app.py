@@ -44,5 +44,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-elif __name__ == "app":  # a worker process may import this file under another name, and is neither page nor server
+elif __name__ == "app":  # imported by the server
     app = st.App(__file__, middleware=server.doors(), on_script_error=server.say_it_failed)

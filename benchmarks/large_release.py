@@ -65,24 +65,23 @@ def one_release(folder: str, executor: str) -> dict[str, Any]:
     stream: Callable[..., Iterator[tuple[Any, Any]]] = partial(stream_tasks, executor=executor)
     killed: list[int] = []
     if executor == "dask":
+        from distributed import Client
+
         from dpgrams_core.sweeps.dask import local_cluster
 
-        cluster = local_cluster(2)
-
         def stream(function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-            for found in stream_tasks(function, tasks, "dask", cluster.scheduler_address):
-                if not killed and not isinstance(found[0], Path):
-                    killed.append(min(nanny.process.pid for nanny in cluster.workers.values()))
-                    os.kill(killed[0], signal.SIGKILL)
-                yield found
+            with local_cluster(2) as address, Client(address, set_as_default=False) as client:
+                for found in stream_tasks(function, tasks, "dask", address):
+                    if not killed and not isinstance(found[0], Path):
+                        killed.append(min(client.run(os.getpid).values()))
+                        os.kill(killed[0], signal.SIGKILL)
+                    yield found
 
     with tempfile.TemporaryDirectory() as place:
         ledger = Ledger(Path(place) / "ledger.sqlite3", marks=place)
         box = [(-5.0, 5.0), (-5.0, 5.0)]
         data = add_up_folder(folder, "functional", columns=["x", "y"], box=box, stream=stream, **OPTIONS)
         paid = release("functional", data, ledger, **OPTIONS)
-    if executor == "dask":
-        cluster.close()
     sums = [float(data.sums.sum()), float(np.abs(data.sums).max())]
     return {"modes": paid.release.modes.tolist(), "sums": sums, "content": data.content.hex(), "killed": len(killed)}
 

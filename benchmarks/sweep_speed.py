@@ -88,10 +88,10 @@ def main() -> None:
         if sys.argv[1:] == ["page"]:
             page_default(pool)
             return
-        with local_cluster() as cluster:
+        with local_cluster() as scheduler:
             warm = plan_cells("mean_shift", "four_corners", n=[50], epsilon=[1.0], runs=20)
-            run_all(warm, "dask", cluster.scheduler_address)
-            every_method(pool, cluster.scheduler_address)
+            run_all(warm, "dask", scheduler)
+            every_method(pool, scheduler)
 
 
 if __name__ == "__main__":

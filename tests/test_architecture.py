@@ -6,7 +6,6 @@ import ast
 import functools
 import graphlib
 import re
-import runpy
 import subprocess
 import sys
 
@@ -436,9 +435,3 @@ def test_importing_the_core_loads_nothing_slow_that_few_calls_need(code, least, 
     loaded = set(done.stdout.split())
     assert least in loaded
     assert loaded & never == set()
-
-
-def test_a_worker_process_that_imports_the_app_runs_no_page():
-    """Workers that start while a page runs may take app.py for their main script, under this name (multiprocessing)."""
-    found = runpy.run_path(str(ROOT / "app.py"), run_name="__mp_main__")
-    assert callable(found["main"])

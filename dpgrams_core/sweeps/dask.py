@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -30,7 +31,17 @@ import distributed as _distributed
 from dpgrams_core.model.environment import check_scheduler, read_dask
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.sweeps import fingerprint
-from dpgrams_core.sweeps.executors import DIED, WINDOW, Lost, Result, Task, hidden_main, in_one_thread, interrupts_held
+from dpgrams_core.sweeps.executors import (
+    DEAD_AT_ONCE,
+    DIED,
+    WINDOW,
+    Lost,
+    Result,
+    Task,
+    end_python,
+    in_one_thread,
+    own_python,
+)
 from dpgrams_core.sweeps.fingerprint import engine_fingerprint
 
 distributed: Any = _distributed  # half of its functions have types, which is worse than none
@@ -122,9 +133,12 @@ def _threads(client: Any, seconds: float) -> int:
 
 
 def _outcome(future: Any) -> Any:
-    error = future.exception()
-    if error is None:
-        return future.result()
+    try:
+        error = future.exception()
+        if error is None:
+            return future.result()
+    except distributed.KilledWorker as killed:  # its worker died with the result, and others making it again
+        error = killed
     return Lost(DIED if isinstance(error, distributed.KilledWorker) else f"{type(error).__name__}: {error}")
 
 
@@ -132,8 +146,10 @@ def _outcome(future: Any) -> Any:
 def _client(scheduler: str | None) -> Iterator[Any]:
     with ExitStack() as stack:
         if scheduler is None:
-            cluster = stack.enter_context(local_cluster())
-            yield stack.enter_context(distributed.Client(cluster, set_as_default=False))
+            address = stack.enter_context(local_cluster())
+            # What becomes of a worker that dies we say ourselves.
+            stack.enter_context(distributed.utils.silence_logging_cmgr(logging.CRITICAL))
+            yield stack.enter_context(distributed.Client(address, set_as_default=False))
             return
         started = time.monotonic()
         ends = started + READY_SECONDS
@@ -148,32 +164,41 @@ def _close(client: Any) -> None:
         client.close(CLOSE_SECONDS)
 
 
-class QuietNanny(_distributed.Nanny):
-    """Starts its worker, also again after a death, without running the caller's script once more."""
+@contextmanager
+def local_cluster(workers: int | None = None) -> Iterator[str]:
+    """The address of a cluster on this machine, in a process of its own, which ends with us."""
+    program = f"from dpgrams_core.sweeps.dask import serve_cluster; serve_cluster({workers or os.cpu_count() or 1})"
+    process = own_python(program)
+    try:
+        address = process.stdout.readline().decode().strip()  # type: ignore[union-attr]
+        if not address:
+            raise SpecError("executor", "dask", DEAD_AT_ONCE)
+        yield address
+    finally:
+        end_python(process)
 
-    async def instantiate(self) -> Any:
-        with hidden_main(), interrupts_held():  # Ctrl-C is for the one who keeps what is finished
-            return await super().instantiate()
+
+def serve_cluster(workers: int) -> None:
+    """One process a core with one thread each, and no dashboard, until nobody holds the other end."""
+    with distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        worker_class=_Nanny,
+        dashboard_address="127.0.0.1:0",  # any free port: Dask warns when its usual one is taken
+        silence_logs=logging.CRITICAL,  # workers report the end of their scheduler as an error, with a traceback
+    ) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+
+
+class _Nanny(_distributed.Nanny):
+    """Starts its worker again after a death, whenever that was."""
 
     async def _on_worker_exit(self, exitcode: int) -> None:
         # Dask's own does not restart a worker that dies in the moment between its first task and "running".
-        for _ in range(300):
-            if self.status.name != "starting":
-                break
+        while self.status.name == "starting":
             await asyncio.sleep(0.1)
         await super()._on_worker_exit(exitcode)
-
-
-def local_cluster(workers: int | None = None, **more: Any) -> Any:
-    """One process a core with one thread each, and no dashboard; ``more`` as in Dask, such as TLS."""
-    return distributed.LocalCluster(
-        n_workers=workers or os.cpu_count() or 1,
-        threads_per_worker=1,
-        worker_class=QuietNanny,
-        dashboard_address="127.0.0.1:0",  # any free port: Dask warns when its usual one is taken
-        silence_logs=logging.CRITICAL,  # workers report the end of their scheduler as an error, with a traceback
-        **more,
-    )
 
 
 def _in_time(call: Callable[[], Any], ends: float) -> Any:

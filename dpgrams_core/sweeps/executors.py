@@ -8,24 +8,21 @@ not begun is given up, and a process that is in the middle of a task leaves it a
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
+import pickle
+import subprocess
 import sys
 import threading
 import time
-import types
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice
-from multiprocessing import resource_tracker
-from multiprocessing.context import SpawnContext, SpawnProcess
+from itertools import islice
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from dpgrams_core.model.checks import one_of
@@ -35,9 +32,10 @@ from dpgrams_core.numerics.threads import one_thread
 
 SWEEP_EXECUTORS = ("serial", "processes", "dask")
 DEATHS_ALLOWED = 2  # of a task that ran alone, before it is given up
-STARTS_ALLOWED = 2  # of a pool whose workers die without any task
+STARTS_ALLOWED = 2  # of workers that die without any task
+START = "from dpgrams_core.sweeps.executors import serve; serve()"  # what a worker runs
+END_SECONDS = 10  # for a process to end itself
 WINDOW = 4  # tasks in flight for each worker: the next one is there when one ends
-STREAMS = 1_024  # of which the end is remembered: a task passes many checkpoints before so many more have ended
 LOOK_SECONDS = 0.2  # between two looks at whether anybody still waits
 
 _owner: ContextVar[str] = ContextVar("dpgrams_owner", default="")
@@ -110,81 +108,119 @@ def working_for(owner: str) -> Iterator[None]:
         _owner.reset(token)
 
 
-class _Ended:
-    """In a worker: the numbers of streams that have ended, each at its place, in memory shared with the parent."""
+def own_python(program: str) -> subprocess.Popen[bytes]:
+    """A new Python that runs a line of code, with what we can import, and out of reach of the terminal's Ctrl-C.
 
-    numbers: Any
-
-
-def _start_worker(ended: Any) -> None:
-    _Ended.numbers = ended
-    one_thread()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who keeps what is finished
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would go on with what is queued, for nobody."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-class _Main:
-    """The real ``__main__`` while it is hidden, and by how many."""
-
-    lock = threading.Lock()
-    hiding = 0
-    real = sys.modules["__main__"]
-    blank = types.ModuleType("__main__")
-
-
-@contextmanager
-def hidden_main() -> Iterator[None]:
-    """While workers start: they get no ``__main__``, and our tasks, functions of modules, need none.
-
-    multiprocessing, by spawn and forkserver alike, lets each new process run the caller's main script once more, and
-    has no setting against it.  That script may start a sweep without a guard, and would do so again in every worker;
-    or be a page, since Streamlit makes the page that runs ``__main__``.  Those who hide it are counted: Dask's nannies
-    wait within, several at a time.
+    The processes of multiprocessing would run the caller's main script once more, which may start a sweep without a
+    guard or be a page of Streamlit.  This one knows nothing of it, and hears from us by its standard input alone.
     """
-    with _Main.lock:
-        if sys.modules["__main__"] is not _Main.blank:
-            _Main.real = sys.modules["__main__"]
-            sys.modules["__main__"] = _Main.blank
-        _Main.hiding += 1
+    words = [sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]; {program}", *sys.path]
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def end_python(process: subprocess.Popen[bytes]) -> None:
+    """It ends itself once nobody holds the other end; one that cannot is killed."""
+    with suppress(OSError):
+        process.stdin.close()  # type: ignore[union-attr]
     try:
-        yield
-    finally:
-        with _Main.lock:
-            _Main.hiding -= 1
-            if not _Main.hiding and sys.modules["__main__"] is _Main.blank:  # a server may have set its own
-                sys.modules["__main__"] = _Main.real
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()  # type: ignore[union-attr]
 
 
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """A process that starts meanwhile never sees Ctrl-C, not even while it still imports."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # multiprocessing starts it with the first process, and then lets Ctrl-C in
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+class _Worker:
+    """A process that does one task after another; one thread at a time asks it.  Its death is an ``EOFError``."""
+
+    def __init__(self) -> None:
+        self.process = own_python(START)
+        self._lock = threading.Lock()  # of what is written to it
+        self._asked = 0
+        self._stream: threading.Event | None = None  # whose task it does
+        with suppress(EOFError):  # else it is not alive
+            self._heard()
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def do(self, work: bytes, ended: threading.Event) -> Any:
+        """What comes of a pickled function and its task, unless their stream has ended."""
+        with self._lock:
+            if ended.is_set():
+                raise CancelledError
+            self._stream = ended
+            self._asked += 1
+            try:
+                self._tell(work)
+            except OSError:
+                raise EOFError from None
+        return _outcome(partial(pickle.loads, self._heard()))
+
+    def leave(self, ended: threading.Event) -> None:
+        """Leave a task of this stream at its next checkpoint."""
+        with self._lock, suppress(OSError, ValueError):  # ValueError: it has ended
+            if self._stream is ended:
+                self._tell(None)
+
+    def _tell(self, work: bytes | None) -> None:
+        pickle.dump((self._asked, work), self.process.stdin)  # type: ignore[arg-type]
+        self.process.stdin.flush()  # type: ignore[union-attr]
+
+    def _heard(self) -> bytes:
+        try:
+            return bytes(pickle.load(self.process.stdout))  # type: ignore[arg-type]
+        except (EOFError, OSError, pickle.UnpicklingError):
+            end_python(self.process)
+            raise EOFError from None
+
+
+class _Asked:
+    """In a worker: the number of the task that nobody waits for any more."""
+
+    left = 0
+
+
+def serve() -> None:
+    """What a worker does: the tasks that come in, one after another, until nobody holds the other end."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a task prints is no answer
+    one_thread()
+    tasks: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
+    threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
+    answer = b"ready"
+    while True:
+        with suppress(OSError):  # whoever asked is gone, and so are we in a moment
+            pickle.dump(answer, answers)
+            answers.flush()
+        answer = _answer_to(*tasks.get())
+
+
+def _listen(tasks: SimpleQueue[tuple[int, bytes]]) -> None:
+    """In a worker: also in the middle of a task it hears that nobody waits, or that nobody is there any more."""
+    while True:
+        try:
+            number, work = pickle.load(sys.stdin.buffer)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            os._exit(0)
+        if work is None:
+            _Asked.left = number
+        else:
+            tasks.put((number, work))
+
+
+def _answer_to(number: int, work: bytes) -> bytes:
+    def check() -> None:
+        if _Asked.left == number:
+            raise Stopped
+
     try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-class _WorkerProcess(SpawnProcess):
-    def start(self) -> None:
-        with hidden_main(), interrupts_held():
-            super().start()
-
-
-class _WorkerContext(SpawnContext):  # spawn: forking a threaded server is unsafe
-    Process = _WorkerProcess
+        function, task = pickle.loads(work)
+        with stoppable(check):
+            return pickle.dumps(function(task))
+    except BaseException as error:
+        return pickle.dumps(Lost(f"{type(error).__name__}: {error}"))
 
 
 class Processes:
@@ -197,12 +233,12 @@ class Processes:
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
-        self._pool: ProcessPoolExecutor | None = None
-        self._lock = threading.RLock()
+        self._threads = ThreadPoolExecutor(self.workers)  # each waits for one worker
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+        self._lock = threading.Lock()
         self._closed = False
-        self._numbers = count(1)
         self._streams: Counter[str] = Counter()  # that are open, by owner
-        self._ended = _WorkerContext().RawArray("Q", STREAMS)
 
     def __enter__(self) -> Processes:
         return self
@@ -214,9 +250,9 @@ class Processes:
         """End the workers; what has not begun is given up."""
         with self._lock:
             self._closed = True
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        while self._idle:
+            end_python(self._idle.pop().process)
 
     def warm(self) -> None:
         """Start all workers and let them import the engine, so that a first stream need not wait; takes seconds."""
@@ -227,45 +263,44 @@ class Processes:
     def stream(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result | Lost]]:
         """As ``stream_tasks``.
 
-        Whoever was in flight when a worker died is a suspect, and suspects run one at a time: so the task that
-        kills its worker is known for sure, and no other is given up because of it.
+        A worker may have died of what others did at the same time, for want of memory.  So whatever killed one is
+        tried again alone, and only what kills its worker then is given up.
         """
-        waiting, owner = iter(tasks), _owner.get()
+        waiting, owner, over = iter(tasks), _owner.get(), threading.Event()
         with self._lock:
             self._streams[owner] += 1
-        number = next(self._numbers)
-        function = partial(_run_wanted, function, number)
         suspects: deque[tuple[Task, int]] = deque()
-        flying: dict[Future[Result], tuple[Task, int, ProcessPoolExecutor]] = {}
+        flying: dict[Future[Any], tuple[Task, int]] = {}
         try:
             while True:
-                alone = bool(suspects)
-                more = islice(waiting, 0 if alone else max(0, self._window(owner) - len(flying)))
+                alone = bool(suspects) and not flying
+                more = islice(waiting, 0 if suspects else max(0, self._window(owner) - len(flying)))
                 for task, deaths in [suspects.popleft()] if alone else [(task, 0) for task in more]:
-                    pool, future = self._submit(function, task)
-                    flying[future] = (task, deaths, pool)
+                    flying[self._submit(function, task, over)] = (task, deaths)
                 if not flying:
                     return
-                while not (ended := wait(flying, LOOK_SECONDS, return_when=FIRST_COMPLETED).done):
+                while not (ended := [future for future in flying if future.done()]):
+                    wait(flying, LOOK_SECONDS, return_when=FIRST_COMPLETED)
                     checkpoint()
-                broken = {flying[future][2] for future in ended if _died(future)}
-                if broken:  # then all that was in flight there has ended as well
-                    ended = wait(flying).done
-                    self._replace(broken)
                 for future in ended:
-                    task, deaths, _ = flying.pop(future)
-                    if not _died(future):
-                        yield task, _outcome(future.result)
-                    elif alone and deaths + 1 >= DEATHS_ALLOWED:
-                        yield task, Lost(DIED)
-                    else:
-                        suspects.append((task, deaths + alone))
+                    task, deaths = flying.pop(future)
+                    try:
+                        outcome = future.result()
+                    except (EOFError, CancelledError):
+                        if not alone or deaths + 1 < DEATHS_ALLOWED:
+                            suspects.append((task, deaths + alone))
+                            continue
+                        outcome = Lost(DIED)
+                    yield task, outcome
         finally:
+            over.set()
             with self._lock:
                 self._streams -= Counter({owner: 1})
-            self._ended[number % STREAMS] = number  # a worker in the middle of a task looks there
+                busy = list(self._busy)
             for future in flying:
                 future.cancel()
+            for worker in busy:
+                worker.leave(over)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What a function gives in a worker, in its owner's turn; another does it again where the worker dies.
@@ -290,49 +325,40 @@ class Processes:
         with self._lock:
             return max(1, WINDOW * self.workers // max(1, len(self._streams)) // max(1, self._streams[owner]))
 
-    def _submit(self, function: Callable[[Any], Any], task: Any) -> tuple[ProcessPoolExecutor, Future[Any]]:
-        for _ in range(STARTS_ALLOWED):
+    def _submit(self, function: Callable[[Any], Any], task: Any, over: threading.Event) -> Future[Any]:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the pool of processes is closed")
+            return self._threads.submit(self._done, function, task, over)
+
+    def _done(self, function: Callable[[Any], Any], task: Any, over: threading.Event) -> Any:
+        """In a thread: the task by a worker, which is there for the next one afterwards."""
+        try:
+            work = pickle.dumps((function, task))
+        except Exception as error:
+            return Lost(f"{type(error).__name__}: {error}")
+        worker = self._free_worker()
+        try:
+            return worker.do(work, over)
+        finally:
             with self._lock:
-                if self._closed:
-                    raise RuntimeError("the pool of processes is closed")
-                if self._pool is None:
-                    self._pool = ProcessPoolExecutor(self.workers, _WorkerContext(), _start_worker, (self._ended,))
-                pool = self._pool
-                with suppress(BrokenProcessPool):  # a worker was stopped while it had nothing to do
-                    return pool, pool.submit(function, task)
-            self._replace({pool})
+                self._busy.remove(worker)
+                self._idle.append(worker)
+
+    def _free_worker(self) -> _Worker:
+        """One that waits, or a new one; those that somebody stopped while they waited are forgotten."""
+        starts = 0
+        while starts < STARTS_ALLOWED:
+            with self._lock:
+                worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                worker, starts = _Worker(), starts + 1
+            if worker.alive:
+                with self._lock:
+                    self._busy.append(worker)
+                return worker
+            end_python(worker.process)
         raise SpecError("executor", "processes", DEAD_AT_ONCE)
-
-    def _replace(self, broken: Iterable[ProcessPoolExecutor]) -> None:
-        """A new pool for a broken one, tried with an empty task: if that dies too, the tasks are not to blame."""
-        for pool in broken:
-            with self._lock:
-                mine = self._pool is pool  # else another stream was faster
-                if mine:
-                    self._pool = None
-            pool.shutdown(wait=True, cancel_futures=True)
-            if mine and all(_died(self._tried()) for _ in range(STARTS_ALLOWED)):
-                raise SpecError("executor", "processes", DEAD_AT_ONCE)
-
-    def _tried(self) -> Future[Any]:
-        pool, future = self._submit(time.sleep, 0)
-        wait([future])
-        if _died(future):
-            with self._lock:
-                self._pool = None if self._pool is pool else self._pool
-            pool.shutdown(wait=True, cancel_futures=True)
-        return future
-
-
-def _run_wanted(function: Callable[[Task], Result], number: int, task: Task) -> Result:
-    """In a worker: a task of the stream of this number, which is left at its next checkpoint once that has ended."""
-
-    def check() -> None:
-        if _Ended.numbers[number % STREAMS] == number:
-            raise Stopped
-
-    with stoppable(check):
-        return function(task)
 
 
 def _answered(task: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[Any, Exception | None]:
@@ -349,10 +375,6 @@ def _answered(task: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[Any, Ex
 def _pid_after(seconds: float) -> int:
     time.sleep(seconds)  # so that no worker takes the task of another
     return os.getpid()
-
-
-def _died(future: Future[Any]) -> bool:
-    return future.cancelled() or isinstance(future.exception(), BrokenProcessPool)
 
 
 def _outcome(call: Callable[[], Result]) -> Result | Lost:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 
+import psutil
 import pytest
 
 from dpgrams_core import DataError, SpecError
@@ -49,7 +49,7 @@ def script():
 @pytest.fixture(scope="module")
 def others():
     """Processes that other tests have left running, such as the workers of My data."""
-    return set(multiprocessing.active_children())
+    return set(psutil.Process().children())
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +77,11 @@ def test_an_audit_goes_on_where_a_worker_was_killed_and_the_pool_stays(pool, oth
     alone = list(stream_audit("dp_grams", seed=seed, **SMALL))
     stream = stream_audit("dp_grams", executor=pool, seed=seed, **SMALL)
     first = next(stream)
-    (worker,) = set(multiprocessing.active_children()) - others
+    (worker,) = set(psutil.Process().children()) - others
     os.kill(worker.pid, signal.SIGKILL)
     assert [first, *stream] == alone
     assert audit("dp_grams", executor=pool, seed=seed, **SMALL) == alone[-1]
-    assert len(set(multiprocessing.active_children()) - others) == 1
+    assert len(set(psutil.Process().children()) - others) == 1
 
 
 @pytest.mark.slow

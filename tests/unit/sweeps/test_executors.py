@@ -11,14 +11,13 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import suppress
-from functools import partial
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import cloudpickle
-import dask
 import distributed
 import numpy as np
 import pandas as pd
@@ -32,7 +31,7 @@ from dpgrams_core.own_data.folder import add_up_folder
 from dpgrams_core.sweeps import dask as executors_dask
 from dpgrams_core.sweeps import executors
 from dpgrams_core.sweeps.dask import local_cluster
-from dpgrams_core.sweeps.executors import DIED, WINDOW, Lost, Processes, hidden_main, stream_tasks, working_for
+from dpgrams_core.sweeps.executors import DIED, WINDOW, Lost, Processes, stream_tasks, working_for
 from dpgrams_core.sweeps.run import plan_cells, stream_cells, stream_partial, tidy
 from tests.places import ROOT
 
@@ -85,15 +84,24 @@ def endless(folder):
 @ByValue
 def worker(task):
     time.sleep(0.05)  # so that each worker gets one
-    ignored = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    return os.getpid(), [pool["num_threads"] for pool in threadpool_info()], ignored
+    return os.getpid(), [pool["num_threads"] for pool in threadpool_info()], os.getsid(0)
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    # One death is forgiven instead of three: a task that kills its workers is found out sooner.
-    with dask.config.set({"distributed.scheduler.allowed-failures": 1}), local_cluster(2) as cluster:
-        yield cluster
+    """Its address."""
+    with pytest.MonkeyPatch.context() as patch:
+        # One death is forgiven instead of three: a task that kills its workers is found out sooner.
+        patch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
+        with local_cluster(2) as address:
+            yield address
+
+
+def pids_of(cluster):
+    """The two workers of a cluster, once both are there."""
+    with distributed.Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        return set(client.run(os.getpid).values())
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +117,7 @@ def stream(request):
     def start(function, tasks):
         if request.param == "processes":
             return request.getfixturevalue("pool").stream(function, tasks)
-        address = request.getfixturevalue("cluster").scheduler_address if request.param == "dask" else None
+        address = request.getfixturevalue("cluster") if request.param == "dask" else None
         return stream_tasks(function, tasks, request.param, address)
 
     start.kind = request.param
@@ -153,7 +161,7 @@ def test_workers_use_one_numerical_thread(stream):
 
 @pytest.mark.parametrize("stream", ["processes", "dask"], indirect=True)
 def test_a_worker_leaves_ctrl_c_to_the_one_who_started_it(stream):
-    assert {found[2] for _, found in stream(worker, range(4))} == {True}
+    assert os.getsid(0) not in {found[2] for _, found in stream(worker, range(4))}  # a terminal reaches its session
 
 
 @pytest.mark.parametrize("stream", ["processes", "dask"], indirect=True)
@@ -202,28 +210,37 @@ def test_a_closed_pool_starts_nothing():
         next(pool.stream(work, [1]))
 
 
+def test_a_pool_that_is_closed_ends_the_streams_of_others():
+    pool = Processes(1)
+    stream = pool.stream(time.sleep, [0, 0.5, 0, 0])
+    next(stream)
+    pool.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        list(stream)
+
+
 def test_processes_that_die_at_the_start_are_one_sentence(monkeypatch):
-    monkeypatch.setattr(executors, "_start_worker", partial(os._exit, 1))
-    monkeypatch.setattr(executors, "STARTS_ALLOWED", 1)  # a process that starts and dies takes a second
+    monkeypatch.setattr(executors, "START", "raise SystemExit(1)")
     with pytest.raises(SpecError, match=r"executor = 'processes'.*as soon as they start"), Processes(1) as pool:
         list(pool.stream(work, range(100)))
 
 
-def test_the_main_module_is_hidden_and_comes_back():
-    main = sys.modules["__main__"]
-    with hidden_main():
-        with hidden_main():
-            assert not hasattr(sys.modules["__main__"], "__file__")
-        assert not hasattr(sys.modules["__main__"], "__file__")
-    assert sys.modules["__main__"] is main
+def test_what_a_task_prints_is_no_answer(pool):
+    assert dict(pool.stream(print, ["a worker prints this"] * 2)) == {"a worker prints this": None}
 
 
-def test_a_script_needs_no_guard(tmp_path):
-    # Without hiding the main module every worker would run the script, and so on.
+def test_what_cannot_be_sent_is_a_sentence(pool):
+    assert "Can't pickle" in next(pool.stream(lambda task: task, [1]))[1].sentence
+    assert "cannot pickle" in next(pool.stream(memoryview, [b"bytes"]))[1].sentence
+
+
+@pytest.mark.parametrize("executor", ["processes", "dask"])
+def test_a_script_needs_no_guard(executor, tmp_path):
+    # Processes of multiprocessing would run the script once more, each of them, and so on.
     script = tmp_path / "script.py"
     script.write_text(
         "import dpgrams_core as dg\n"
-        "table = dg.sweep('mean_shift', 'four_corners', n=[60], epsilon=[1], runs=2, executor='processes')\n"
+        f"table = dg.sweep('mean_shift', 'four_corners', n=[60], epsilon=[1], runs=2, executor={executor!r})\n"
         "print('runs', table.runs[0])\n"
     )
     words = [sys.executable, str(script)]
@@ -244,15 +261,15 @@ def test_a_sweep_on_two_dask_workers_with_one_killed_is_the_serial_sweep(cluster
     )
     serial = tidy(list(stream_cells(planned)))
     results, killed = [], None
-    before = {nanny.process.pid for nanny in cluster.workers.values()}
-    for result in stream_partial(planned, "dask", scheduler=cluster.scheduler_address):
+    before = pids_of(cluster)
+    for result in stream_partial(planned, "dask", scheduler=cluster):
         if killed is None:
             killed = min(before)
             os.kill(killed, signal.SIGKILL)
         results += [result] if result.complete else []
     pd.testing.assert_frame_equal(tidy(results).drop(columns="seconds"), serial.drop(columns="seconds"))
     assert serial.failures.sum() == 0
-    assert killed not in {nanny.process.pid for nanny in cluster.workers.values()}  # the blow fell, and was mended
+    assert len(pids_of(cluster) - {killed}) == 2  # the blow fell, and was mended
 
 
 def test_a_folder_on_two_dask_workers_with_one_killed_adds_up_as_here(cluster, tmp_path, rng):
@@ -262,8 +279,8 @@ def test_a_folder_on_two_dask_workers_with_one_killed_adds_up_as_here(cluster, t
     victims = []
 
     def stream(function, tasks):
-        before = {nanny.process.pid for nanny in cluster.workers.values()}
-        for found in stream_tasks(function, tasks, "dask", cluster.scheduler_address):
+        before = pids_of(cluster)
+        for found in stream_tasks(function, tasks, "dask", cluster):
             if not victims and not isinstance(found[0], Path):  # in the pass, after its first file
                 victims.append(min(before))
                 os.kill(victims[0], signal.SIGKILL)
@@ -275,7 +292,7 @@ def test_a_folder_on_two_dask_workers_with_one_killed_adds_up_as_here(cluster, t
     np.testing.assert_allclose(there.sums, here.sums, rtol=0, atol=60_000 * 2**-52)  # other order of files, no more
     assert (there.identity.content, there.identity.exact) == (here.identity.content, here.identity.exact)
     assert there.n == 60_000
-    assert victims[0] not in {nanny.process.pid for nanny in cluster.workers.values()}
+    assert len(pids_of(cluster) - set(victims)) == 2
 
 
 def refusal(address):
@@ -333,10 +350,10 @@ def test_a_silent_name_server_is_not_waited_for(monkeypatch):
 
 def test_workers_that_are_frozen_are_one_sentence(cluster, monkeypatch):
     monkeypatch.setattr(executors_dask, "READY_SECONDS", 2)
-    frozen = next(iter(cluster.workers.values())).process.pid
+    frozen = min(pids_of(cluster))
     os.kill(frozen, signal.SIGSTOP)
     try:
-        sentence, seconds = refusal(cluster.scheduler_address)
+        sentence, seconds = refusal(cluster)
     finally:
         os.kill(frozen, signal.SIGCONT)
     assert "some of its workers do not answer in time" in sentence
@@ -344,21 +361,22 @@ def test_workers_that_are_frozen_are_one_sentence(cluster, monkeypatch):
 
 
 def test_a_worker_is_not_a_scheduler(cluster):
-    worker_address = next(iter(cluster.scheduler_info["workers"]))
+    with distributed.Client(cluster, set_as_default=False) as client:
+        worker_address = next(iter(client.scheduler_info()["workers"]))
     assert "is not a Dask scheduler" in refusal(worker_address)[0]
 
 
 def test_workers_with_another_engine_are_refused(cluster, monkeypatch):
     monkeypatch.setattr(executors_dask, "engine_fingerprint", lambda: "another")
-    assert "do not have this version" in refusal(cluster.scheduler_address)[0]
+    assert "do not have this version" in refusal(cluster)[0]
 
 
 def test_a_cluster_that_is_closed_under_way_is_one_sentence(monkeypatch):
     monkeypatch.setattr(executors_dask, "DESERTED_SECONDS", 1.0)
-    with local_cluster(1) as mine:
-        results = stream_tasks(worker, range(1000), "dask", mine.scheduler_address)
+    with ExitStack() as stack:
+        results = stream_tasks(worker, range(1000), "dask", stack.enter_context(local_cluster(1)))
         next(results)
-        mine.close()
+        stack.close()
         with pytest.raises(SpecError, match="it or its workers went away"):
             list(results)
 
@@ -391,21 +409,31 @@ def test_a_result_that_died_with_its_worker_is_waited_for(monkeypatch):
         next_of(Remade(*["lost"] * 8), {})  # and nobody is there to make it
 
 
+def test_a_result_that_dies_with_its_worker_again_and_again_is_lost():
+    killed = distributed.KilledWorker("task", SimpleNamespace(address="tcp://b"), 1)
+    future = SimpleNamespace(exception=lambda: None, result=Mock(side_effect=killed))
+    assert executors_dask._outcome(future) == Lost(DIED)
+
+
 def test_a_scheduler_without_workers_is_refused(monkeypatch):
     monkeypatch.setattr(executors_dask, "WORKER_SECONDS", 0.5)
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
         assert "it has no workers" in refusal(empty.scheduler_address)[0]
 
 
-def test_workers_end_with_a_parent_that_was_killed():
-    script = (
-        "import time\nfrom dpgrams_core.sweeps.executors import Processes\n"
-        "with Processes(1) as pool:\n    pool.warm()\n    print('warm', flush=True)\n"
-        "    list(pool.stream(time.sleep, [60] * 4))\n"
-    )
+@pytest.mark.parametrize(
+    "start",
+    [
+        "executors import Processes\nwith Processes(1) as pool:\n    pool.warm()",
+        "dask import local_cluster\nwith local_cluster(1):\n    pass",
+    ],
+    ids=["processes", "dask"],
+)
+def test_workers_end_with_a_parent_that_was_killed(start):
+    script = f"import time\nfrom dpgrams_core.sweeps.{start}\n    print('there', flush=True)\n    time.sleep(60)\n"
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert parent.stdout.readline() == "warm\n"
-    workers = [child for child in psutil.Process(parent.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    assert parent.stdout.readline() == "there\n"
+    workers = psutil.Process(parent.pid).children(recursive=True)
     assert workers
     parent.kill()
     parent.communicate()
@@ -457,7 +485,8 @@ def test_a_cluster_with_certificates_serves_those_who_have_one_of_its_own(certif
         files |= {f"tls_{role}_cert": str(folder / "own.pem"), f"tls_{role}_key": str(folder / "own.key")}
     security = distributed.Security(require_encryption=True, **files)
     how = {"n": [60], "epsilon": [1], "runs": 2, "seed": seed}
-    with local_cluster(1, protocol="tls://", security=security) as mine:
+    here = {"processes": False, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(1, **here, protocol="tls://", security=security) as mine:
         address = mine.scheduler_address
         assert address.startswith("tls://127.0.0.1:")
         assert "for TLS set DPGRAMS_DASK_TLS_CA" in refusal(address)[0]
@@ -514,7 +543,7 @@ def endless_or_not(folder):
 def test_owners_share_processes_alike_however_many_streams_each_has(monkeypatch):
     pool = Processes(2)
     flying = []
-    monkeypatch.setattr(pool, "_submit", lambda *_: (flying.append(1), (None, Future()))[1])
+    monkeypatch.setattr(pool, "_submit", lambda *_: (flying.append(1), Future())[1])
 
     def opened(owner):
         """How many tasks a new stream of this owner puts into the queue at once; none of them ends."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import weakref
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 
 from dpgrams_core import SpecError, load_dataset, run, score, sweep
@@ -127,22 +127,22 @@ def test_closing_a_serial_stream_runs_no_further_cell(monkeypatch, seed):
 def test_closing_a_stream_of_processes_starts_no_more_and_leaves_no_process(monkeypatch, seed):
     submitted = []
 
-    class Watched(ProcessPoolExecutor):
+    class Watched(ThreadPoolExecutor):
         def submit(self, *args, **kwargs):
             submitted.append(super().submit(*args, **kwargs))
             return submitted[-1]
 
-    monkeypatch.setattr(executors, "ProcessPoolExecutor", Watched)
+    monkeypatch.setattr(executors, "ThreadPoolExecutor", Watched)
     monkeypatch.setattr(executors.os, "cpu_count", lambda: 1)
     epsilons = [0.1 * i for i in range(1, 101)]
     planned = plan_cells("dp_grams", "four_corners", n=[60], epsilon=epsilons, runs=5, seed=seed)
-    others = set(multiprocessing.active_children())  # left running by other tests
+    others = set(psutil.Process().children())  # left running by other tests
     stream = stream_cells(planned, "processes")
     assert len(next(stream).scores["mse"]) == 5
     stream.close()
     assert len(submitted) == executors.WINDOW  # and not all hundred: memory is bounded
     assert all(future.done() for future in submitted)
-    assert set(multiprocessing.active_children()) <= others
+    assert set(psutil.Process().children()) <= others
 
 
 def test_no_cells_are_no_results():
