@@ -75,6 +75,7 @@ SENSITIVITY = math.sqrt(2)  # of real numbers; ``release_event`` adds the slack 
 GRID_DIMENSIONS = 3
 PATH_STEPS, PATH_STARTS, PATH_STARTS_A_SIDE = 12, 36, 6
 PEAK_STEPS = 40  # from a bump to the peak that it stands on
+GIVES_WAY = 0.5  # bandwidths from its peak at which a centre does (benchmarks/pilot_peaks.py)
 SIZED_AT = 200  # records
 ON_A_GRID = (
     "Proven: replacing one record changes the whole released surface by at most √2 in the norm of its noise, "
@@ -150,10 +151,16 @@ def parted_modes(surfaces: Sequence[Any], found: Sequence[Bumps], peaks: Sequenc
 
     Where several bumps stand on one peak, the fit begins again with one bump for each peak, as if that number had been
     known: a peak of the bare surface has two to eight times the error of a fitted centre.  A centre that leaves its
-    peak by more than half a bandwidth gives way to it.
+    peak by more than half a bandwidth gives way to it: its bump may cover several peaks, and then its middle,
+    which lies between them, is none.
     """
     h = surfaces[0].bandwidth
-    modes = [(bumps.centres, bumps.significance) for bumps in found]
+
+    def given_way(bumps: Bumps, tops: Array) -> tuple[Array, Array]:
+        near = np.linalg.norm(bumps.centres - tops, axis=1, keepdims=True) <= GIVES_WAY * h
+        return np.where(near, bumps.centres, tops), bumps.significance
+
+    modes = [given_way(bumps, ends) for bumps, ends in zip(found, peaks, strict=True)]
     places: dict[int, Array] = {}
     for number, (bumps, ends) in enumerate(zip(found, peaks, strict=True)):
         members = _under_one_peak(ends, h) if len(ends) else []
@@ -164,8 +171,7 @@ def parted_modes(surfaces: Sequence[Any], found: Sequence[Bumps], peaks: Sequenc
             [surfaces[number] for number in places], list(places.values()), reference_spread(surfaces[0].box)
         )
         for (number, tops), bumps in zip(places.items(), again, strict=True):
-            near = np.linalg.norm(bumps.centres - tops, axis=1, keepdims=True) <= 0.5 * h
-            modes[number] = np.where(near, bumps.centres, tops), bumps.significance
+            modes[number] = given_way(bumps, tops)
     return modes
 
 

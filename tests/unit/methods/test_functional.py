@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from dpgrams_core import load_dataset, run, score
+from dpgrams_core.methods.functional.modes import parted_modes
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.results import Dataset
 from dpgrams_core.numerics.bandwidths import REFERENCE_SPREAD, predicted_release_error, release_bandwidth
-from dpgrams_core.numerics.bumps import detection_threshold, find_bumps, overlap
+from dpgrams_core.numerics.bumps import Bumps, detection_threshold, find_bumps, overlap
 from dpgrams_core.numerics.merging import climb
 from dpgrams_core.numerics.sketch import ReleasedSketch
 from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients
@@ -80,6 +81,17 @@ def test_pure_noise_seldom_shows_a_mode(seed):
         surface = ReleasedSurface(10 * rng.standard_normal(shape), BOX, 1.2, 10.0, 1000)
         alarms += len(find_bumps(surface, None, 0.8).centres) > 0
     assert alarms <= 12
+
+
+@pytest.mark.parametrize(("gap", "stays"), [(0.4, True), (0.6, False)])
+def test_the_middle_of_a_bump_that_covers_several_peaks_is_no_mode(gap, stays):
+    """It was one for as long as a bump stood there alone, and most false modes of weak releases were such middles."""
+    surface = run("functional", load_dataset("four_corners", n=1000, seed=0), seed=0).surface
+    middle, peak = np.array([[1.0, 1.0]]), np.array([[1.0, 1.0 + gap * surface.bandwidth]])
+    bumps = Bumps(middle, np.ones(1), np.ones(1), np.array([6.0]))
+    ((modes, significance),) = parted_modes([surface], [bumps], [peak])
+    np.testing.assert_array_equal(modes, middle if stays else peak)
+    assert significance.tolist() == [6.0]
 
 
 def test_without_noise_bumps_are_recovered(rng):
