@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import betaincinv, chdtri
+from scipy.special import chdtri
 
 from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture, seeded_points
 from dpgrams_core.datasets.registry import load_dataset
@@ -29,6 +29,8 @@ from dpgrams_core.model.measures import match_modes, score, score_modes
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.model.results import Dataset, Release, refuse_private
+from dpgrams_core.numerics.ridges import NORMAL_95
+from dpgrams_core.numerics.statistics import clopper_pearson, standard_error
 from dpgrams_core.numerics.surface import ReleasedSurface
 from dpgrams_core.privacy.noise import SimulationNoise
 
@@ -81,17 +83,6 @@ def drawn(shape: str, n: int, seed: int) -> Dataset:
     return Dataset(name=shape, kind="modes", points=seeded_points(law, box, n, seed), box=box, true_modes=truth)
 
 
-def interval(hits: int, trials: int) -> tuple[float, float]:
-    """The 95 % Clopper-Pearson interval of a share.
-
-    >>> [round(end, 3) for end in interval(95, 100)]
-    [0.887, 0.984]
-    """
-    low = float(betaincinv(hits, trials - hits + 1, 0.025)) if hits else 0.0
-    high = float(betaincinv(hits + 1, trials - hits, 0.975)) if hits < trials else 1.0
-    return low, high
-
-
 def held(modes: Array, covariances: Array, targets: Array) -> Array:
     """Whether each mode's region holds its own target (k,), matched one to one."""
     matching = match_modes(targets, modes)
@@ -129,7 +120,7 @@ def coverage_cell(shape: str, n: int, epsilon: float, runs: int = RUNS) -> dict[
     for kind, found in hits.items():
         every = np.concatenate(found)
         row[kind] = float(every.mean())
-        row[f"{kind}_low"], row[f"{kind}_high"] = interval(int(every.sum()), len(every))
+        row[f"{kind}_low"], row[f"{kind}_high"] = map(float, clopper_pearson(every.sum(), len(every), (1 - LEVEL) / 2))
     return row
 
 
@@ -145,9 +136,9 @@ def band_cell(design: str, n: int, epsilon: float, runs: int = RUNS) -> dict[str
         release = functional_regression(data, spec, SimulationNoise(seed))
         recalls.append(score(release, data)["branch_recall"])
         shares.append(float(band_holds(release, data).mean()))
-    mean, reach = float(np.mean(shares)), 1.96 * float(np.std(shares)) / math.sqrt(runs)
+    mean, reach = float(np.mean(shares)), NORMAL_95 * standard_error(shares)
     row = {"shape": design, "n": n, "epsilon": epsilon, "runs": runs, "all_found": np.mean(np.array(recalls) >= FOUND)}
-    return row | {"smoothed": mean, "smoothed_low": mean - reach, "smoothed_high": min(1.0, mean + reach)}
+    return row | {"smoothed": mean, "smoothed_low": mean - reach, "smoothed_high": min(mean + reach, 1.0)}
 
 
 def band_holds(release: Release, data: Dataset) -> Array:

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pandas as pd
 
-from dpgrams_core import DATASETS
+from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.figures.paper import Repetition, Standing, column_title, same_within_errors, statuses_of
 from dpgrams_core.model.format import give_or_take, short
 from dpgrams_core.model.guarantee import status_colour, status_words
 from dpgrams_core.studies.paper.experiments import Column, Experiment
 from dpgrams_core.studies.paper.tables import ONE_RUN, paper_table
-from pages._ui.paper.words import AGAIN_TOTALS, AGAIN_WORDS, COLUMN_WORDS, PRINTED_METHODS, TITLES
+from pages._ui.paper.words import AGAIN_TOTALS, AGAIN_WORDS, COLUMN_WORDS, PRINTED_NAMES, TITLES
 
 # Direction: who is ahead; full: by more than two standard errors.
 MARKS = {(True, True): "▲", (True, False): "△", (False, True): "▼", (False, False): "▽"}
@@ -134,7 +134,9 @@ def _heads(experiment: Experiment, groups: dict[str, list[Column]], here: pd.Dat
     runs = 1 if name == ONE_RUN else paper_table(name)["runs"]
     for printed, columns in groups.items():
         shown = _has_print(here, columns)
-        top += f'<th class="paper" colspan="{len(columns) + shown}">{html.escape(PRINTED_METHODS[printed])}</th>'
+        # No badge: it is as the authors printed it, and what made it stands beside.
+        method = html.escape(PRINTED_NAMES.get(printed, METHODS[printed].title))
+        top += f'<th class="paper" colspan="{len(columns) + shown}">{method}</th>'
         if shown:
             second += f'<th class="paper">printed<small>by the authors, {_runs(runs, runs)}</small></th>'
         for column in columns:

@@ -52,16 +52,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rivals": ("Rivals", RIVALS),
 }
 PRINTED = ("modes", "regression", "clustering")  # the others are figures: nothing is printed
-# The printed methods. They have no badge: they are as the authors printed them, and what made them stands beside.
-PRINTED_METHODS = {
-    "dp_grams": "DP-GRAMS",
-    "dp_pms": "DP-PMS",
-    "dp_grams_c": "DP-GRAMS-C",
-    "dp_kmeans": "DP-k-means",
-    "mean_shift": "Mean shift",
-    "pms": "PMS",
-    "kmeans": "k-means",
-}
+PRINTED_NAMES = {"pms": "PMS"}  # of printed methods, where the paper has a name that is not our title
 RESTS_ON = (
     "Rests on the manuscript's text and tables, and on the authors' public code of May 2026. The tables of modes come "
     "from a state of that code with two other settings (four corners) and four (t-bumps), and repeat to the digit. The "

@@ -31,6 +31,11 @@ def test_a_cell_counts_regions_and_false_peaks() -> None:
     }
 
 
+def test_one_run_tells_nothing_of_how_far_a_mean_of_bands_may_be_off() -> None:
+    row = coverage.coverage_cell("sinusoid", 500, 1.0, runs=1)
+    assert np.isnan([row["smoothed_low"], row["smoothed_high"]]).all()
+
+
 @pytest.mark.slow
 def test_the_shipped_table_has_every_cell_and_recomputes() -> None:
     table = coverage.shipped_coverage()
