@@ -243,7 +243,7 @@ def step_noise(
     """
     low, high = TIGHT_EPSILON
     if spec.calibration == "tight" and not low <= epsilon <= high:
-        share = f"its share for the ascent, {epsilon:.3g}, must lie between {low:g} and {high:g} in this calibration"
+        share = f"its share for the ascent, {epsilon:.3g} with this δ, must lie between {low:g} and {high:g}"
         raise SpecError("epsilon", spec.epsilon, share)
     noise = ascent_noise(
         spec,

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,22 +16,7 @@ from dpgrams_core.model.errors import SpecError
 from dpgrams_core.studies.ablation import error_sources
 from dpgrams_core.sweeps import plan
 from dpgrams_core.sweeps.run import plan_cells
-from tests.places import ROOT
-
-
-def printed_by(script: str, folder: Path) -> str:
-    path = folder / "simulation.py"
-    path.write_text(script, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from tests.printed import printed_by
 
 
 @pytest.mark.slow

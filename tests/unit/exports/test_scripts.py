@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +12,7 @@ from dpgrams_core import METHODS, load_dataset, load_table, run, score
 from dpgrams_core.exports.script import release_script, simulation_script
 from dpgrams_core.own_data.record import release_record
 from dpgrams_core.sweeps.plan import plan_run
-from tests.places import ROOT
+from tests.printed import printed_by
 
 KINDS = {"modes": ("four_corners", 200), "regression": ("sinusoid", 200), "clusters": ("iris", 150)}
 OPTIONS = {
@@ -23,23 +20,8 @@ OPTIONS = {
     "mean_shift": (("bandwidth", "silverman"), ("bandwidth_scale", 1.1)),
     "functional": (("delta", 1e-7), ("epsilon", 0.7)),
 }
-
-
-def printed_by(script: str, folder: Path) -> list[str]:
-    """What a script prints; it stands elsewhere, with the engine on its path."""
-    path = folder / "exported.py"
-    path.write_text(script, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        cwd=folder,
-        # As many numerical threads as the tests have: sums of other lengths differ in the last digit.
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(folder), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+# As many numerical threads as the tests have: sums of other lengths differ in the last digit.
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 @pytest.mark.slow
@@ -48,7 +30,7 @@ def test_the_script_of_every_method_gives_the_same_numbers_to_the_last_digit(see
     for name, method in METHODS.items():
         dataset, n = KINDS[method.kind]
         planneds.append(plan_run(name, dataset, n=n, data_seed=seed, seed=seed + 1, **dict(OPTIONS.get(name, ()))))
-    lines = printed_by(simulation_script(planneds), tmp_path)
+    lines = printed_by(simulation_script(planneds), tmp_path, **ONE_THREAD).splitlines()
     for planned in planneds:
         data = load_dataset(planned.dataset, n=planned.n, seed=planned.data_seed)
         release = run(planned.method, data, seed=planned.seed, **planned.settings)
@@ -79,7 +61,7 @@ def test_the_script_of_a_release_prints_it_and_prices_it_again(rng, tmp_path, me
     frame = pd.DataFrame({"age": rng.normal(50, 9, 400), NASTY: rng.normal(0, 1, 400)})
     data = load_table(frame, columns=["age", NASTY], box=[(0, 100), (-5, 5)])
     release = run(method, data, epsilon=1.5, **options)
-    lines = printed_by(release_script(release_record(release, data)), tmp_path)
+    lines = printed_by(release_script(release_record(release, data)), tmp_path, **ONE_THREAD).splitlines()
     expected = release.modes.tolist()
     text = "\n".join(lines)
     assert "os.abort() #{x}" in text  # the name is shown, and was not run

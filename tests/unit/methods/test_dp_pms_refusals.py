@@ -169,6 +169,7 @@ FIELDS = [
 FOLLOWING = {
     "clip_multiplier": ("gradient_clip", "density_floor"),
     "density_floor": ("gradient_clip",),
+    "delta": ("epsilon",),  # with a δ of nearly 1 the rounds cost no ε at all
     "init_fraction": ("epsilon",),  # a share of nearly 1 leaves too little of ε for the ascent
 }
 
