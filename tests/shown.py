@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from typing import Any
 
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from tests.places import ROOT
+
+# A new page looks through all installed packages for components, two thirds of the time of a quick page: once will do.
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 
 def new_page(script: str, **query: str) -> AppTest:

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages._ui import state
 from pages._ui.tradeoff.settings import ARMS
-from tests.places import ROOT
+from tests.shown import new_page
 
 pytestmark = pytest.mark.slow  # whole pages, as in tests/app, which `make check` leaves out
 
@@ -57,10 +57,7 @@ def own_ledger(tmp_path_factory):
 
 
 def page_of(name: str, query: dict[str, str]) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=120)
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return new_page(name, **query).run()
 
 
 def answer(app: AppTest) -> str:
