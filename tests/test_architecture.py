@@ -418,6 +418,7 @@ def test_app_is_a_short_file():
 
 SLOW = {"streamlit", "pages", "opendp", "distributed", "dask", "dp_accounting", "sklearn", "statsmodels", "diffprivlib"}
 SLOW |= {"scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.cluster", "plotly", "pandas", "pyarrow"}
+SLOW |= {"scipy.special", "scipy.spatial", "scipy.linalg"}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import bdtrc
+import scipy
 
 from dpgrams_core.auditing.pairs import BOX, _cluster
 from dpgrams_core.methods.functional.modes import release_surface
@@ -119,5 +119,5 @@ def score(rounds: int, hits: int, epsilon: float) -> Score:
         high=float(high[0]),
         allowed=allowed,
         best=gaussian_accuracy(gaussian_multiplier(epsilon, DELTA)),
-        by_luck=float(bdtrc(right - 1, count, allowed)) if right else 1.0,
+        by_luck=float(scipy.special.bdtrc(right - 1, count, allowed)) if right else 1.0,
     )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 
 from dpgrams_core.auditing.statistics import LIKELIHOOD, TRAINED, train, with_trained
 from dpgrams_core.model.results import AuditTest, GaussianFit
@@ -121,21 +122,20 @@ def gaussian_fit(
     cancels) or else from the two samples.  The upper end for the spread is that of chi-square, of the wider world.
     All three ends hold at once with probability 1 - ``error``.
     """
-    from scipy import stats  # here, since it takes half a second to load
 
     column = next((place for place, name in enumerate(names) if LIKELIHOOD in name), None)
     if column is None or len(first) < 20:
         return None
     worlds = [first[:, column], second[:, column]]
     spreads = [float(values.std(ddof=1)) for values in worlds]
-    if min(spreads) <= 0 or min(float(stats.normaltest(values).pvalue) for values in worlds) < NOT_NORMAL:
+    if min(spreads) <= 0 or min(float(scipy.stats.normaltest(values).pvalue) for values in worlds) < NOT_NORMAL:
         return None
     count, tail = len(first), error / 3
     apart, wide = abs(float(worlds[1].mean() - worlds[0].mean())), max(spreads)
     slack = float((worlds[1] - worlds[0]).std(ddof=1)) if coupled else math.hypot(*spreads)
     degrees = count - 1 if coupled else 2 * count - 2
-    least = apart - float(stats.t.isf(tail / 2, degrees)) * slack / math.sqrt(count)  # either sign of the shift
-    widest = wide * math.sqrt((count - 1) / float(stats.chi2.ppf(tail, count - 1)))
+    least = apart - float(scipy.stats.t.isf(tail / 2, degrees)) * slack / math.sqrt(count)  # either sign of the shift
+    widest = wide * math.sqrt((count - 1) / float(scipy.stats.chi2.ppf(tail, count - 1)))
     shift = max(0.0, least) / widest
     return GaussianFit(
         statistic=names[column],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 Array = np.ndarray
 
@@ -50,7 +50,8 @@ class Mixture:
         for mean, weight, scale, dof in zip(self.means, self.weights, self.scales, self.dofs, strict=True):
             square = ((x - np.asarray(mean)) ** 2).sum(axis=1) / scale**2
             if math.isfinite(dof):
-                log = gammaln((dof + d) / 2) - gammaln(dof / 2) - d / 2 * math.log(dof * math.pi)
+                log_gamma = scipy.special.gammaln
+                log = log_gamma((dof + d) / 2) - log_gamma(dof / 2) - d / 2 * math.log(dof * math.pi)
                 log = log - (dof + d) / 2 * np.log1p(square / dof)
             else:
                 log = -d / 2 * math.log(2 * math.pi) - square / 2

@@ -35,7 +35,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.guarantee import Guarantee
@@ -216,7 +216,7 @@ def draw_starts(chosen: PlanAsRun, places: Array, share: Array, radius: float, d
 
 def correlated_noise(at: Array, h: float, draws: RepeatedDraws) -> Array:
     """Standard normals at the current iterates, correlated by K_t."""
-    correlation = np.exp(-cdist(at, at) / h) + ON_THE_DIAGONAL * np.eye(len(at))
+    correlation = np.exp(-scipy.spatial.distance.cdist(at, at) / h) + ON_THE_DIAGONAL * np.eye(len(at))
     return np.asarray(np.linalg.cholesky(correlation) @ draws.normals(at.shape))
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from dpgrams_core.model.checks import positive
 from dpgrams_core.model.errors import DataError, SpecError
@@ -146,14 +146,13 @@ class Matching:
 
 def match_modes(truth: Array, estimates: Array) -> Matching:
     """Hungarian matching on squared distances."""
-    from scipy.optimize import linear_sum_assignment  # here, since it takes its time to load
 
     k = len(truth)
     estimate_of = np.full(k, -1)
     if len(estimates) == 0:
         return Matching(estimate_of, np.full(k, np.inf), 0, 0.0)
-    square = cdist(truth, estimates, "sqeuclidean")
-    rows, columns = linear_sum_assignment(square)
+    square = scipy.spatial.distance.cdist(truth, estimates, "sqeuclidean")
+    rows, columns = scipy.optimize.linear_sum_assignment(square)
     estimate_of[rows] = columns
     distance = np.sqrt(square.min(axis=1))
     distance[rows] = np.sqrt(square[rows, columns])
@@ -162,7 +161,7 @@ def match_modes(truth: Array, estimates: Array) -> Matching:
 
 def default_match_radius(truth: Array) -> float:
     """A sixth of the smallest distance between true modes (1.0 for both of the paper's mixtures)."""
-    gaps = cdist(truth, truth)[np.triu_indices(len(truth), 1)]
+    gaps = scipy.spatial.distance.cdist(truth, truth)[np.triu_indices(len(truth), 1)]
     return float(gaps.min()) / 6 if len(gaps) else 1.0
 
 
@@ -317,7 +316,7 @@ def nearest_centres(points: Array, centres: Array) -> Array:
     if len(centres) == 0:
         return np.zeros(len(points), dtype=int)  # with no centre all records are together
     parts = [points[start : start + ROWS] for start in range(0, len(points), ROWS)]
-    return np.concatenate([cdist(part, centres, "sqeuclidean").argmin(axis=1) for part in parts])
+    return np.concatenate([scipy.spatial.distance.cdist(part, centres, "sqeuclidean").argmin(axis=1) for part in parts])
 
 
 def centroid_mse(reference: Array, centres: Array) -> float:

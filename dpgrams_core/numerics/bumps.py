@@ -21,8 +21,7 @@ from functools import cache, lru_cache, reduce
 from itertools import pairwise
 
 import numpy as np
-from scipy.spatial.distance import cdist
-from scipy.special import ndtr, ndtri
+import scipy
 from threadpoolctl import ThreadpoolController
 
 from dpgrams_core.model.progress import checkpoint
@@ -226,11 +225,10 @@ def _draw(log_weight: Array, uniform: Array) -> Array:
 
 def _matched(samples: Array, start: Array) -> Array:
     """Samples (s, k, d) reordered to agree with their common mean, found by turns."""
-    from scipy.optimize import linear_sum_assignment  # here, since it takes its time to load
-
     centre = start
     for _ in range(MATCHING_ROUNDS):
-        order = [linear_sum_assignment(cdist(centre, sample, "sqeuclidean"))[1] for sample in samples]
+        squares = [scipy.spatial.distance.cdist(centre, sample, "sqeuclidean") for sample in samples]
+        order = [scipy.optimize.linear_sum_assignment(square)[1] for square in squares]
         samples = np.stack([sample[numbers] for sample, numbers in zip(samples, order, strict=True)])
         moved = samples.mean(axis=0)
         if np.allclose(moved, centre, atol=1e-9):
@@ -263,7 +261,7 @@ def detection_threshold(surface: ReleasedSurface) -> float:
 
     A union bound over the places that are about independent, two per bandwidth along each side.
     """
-    return float(-ndtri(FALSE_ALARM / independent_places(surface.box, surface.bandwidth)))
+    return float(-scipy.special.ndtri(FALSE_ALARM / independent_places(surface.box, surface.bandwidth)))
 
 
 def find_bumps(surface: ReleasedSurface, count: int | None, reference_spread: float) -> Bumps:
@@ -354,7 +352,7 @@ class _Search(_Map):
                 self.h
                 * math.sqrt(2 * math.pi)
                 / (high - low)
-                * (ndtr((high - axis) / width) - ndtr((low - axis) / width))
+                * (scipy.special.ndtr((high - axis) / width) - scipy.special.ndtr((low - axis) / width))
                 for axis, (low, high) in zip(self.axes, self._box, strict=True)
             ]
             found.append(n * reduce(np.multiply.outer, parts))
@@ -495,6 +493,8 @@ class Losses:
 @cache
 def _threads() -> ThreadpoolController:
     """The threads of linear algebra: on matrices as small as a fit's they wait for each other most of the time."""
+    import scipy.linalg  # noqa: F401  its own library too, which is seen only once it is loaded
+
     return ThreadpoolController()
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 
 from dpgrams_core.model.checks import one_of
 
@@ -170,9 +171,8 @@ def _correlation_integrals(fourier: tuple[float, ...], d: int) -> tuple[float, f
     def integral(power: int) -> float:
         if not half_left:
             return moments(0.0, power)
-        from scipy.integrate import quad  # here, since it takes its time to load
 
-        value, _ = quad(lambda s: moments(s, power), 0, np.inf, epsabs=0, epsrel=1e-12, limit=200)
+        value, _ = scipy.integrate.quad(lambda s: moments(s, power), 0, np.inf, epsabs=0, epsrel=1e-12, limit=200)
         return 2 / math.sqrt(math.pi) * float(value)
 
     c_d = 2**d * math.pi ** ((d - 1) / 2) * math.gamma((d + 1) / 2)

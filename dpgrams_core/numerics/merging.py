@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 
 from dpgrams_core.model.progress import checkpoint
 
@@ -59,13 +60,11 @@ def radius_groups(points: Array, radius: float) -> Array:
             if np.array_equal(smallest, labels):
                 return np.unique(labels, return_inverse=True)[1]
             labels = smallest
-    from scipy.sparse.csgraph import connected_components  # here, since it takes its time to load
-    from scipy.spatial import KDTree
-
-    pairs = KDTree(points).sparse_distance_matrix(KDTree(points), radius, output_type="coo_matrix")
+    trees = [scipy.spatial.KDTree(points) for _ in range(2)]
+    pairs = trees[0].sparse_distance_matrix(trees[1], radius, output_type="coo_matrix")
     # Explicit zeros (coinciding points) must count as links.
     pairs.data[:] = 1
-    _, labels = connected_components(pairs, directed=False)
+    _, labels = scipy.sparse.csgraph.connected_components(pairs, directed=False)
     return np.asarray(labels)
 
 
@@ -73,9 +72,8 @@ def ward_groups(points: Array, count: int) -> Array:
     """Group number of each point for Ward's linkage cut at ``count`` groups."""
     if len(points) <= count:
         return np.arange(len(points))
-    from scipy.cluster.hierarchy import fcluster, linkage  # here, since it takes its time to load
-
-    return np.asarray(fcluster(linkage(points, method="ward"), count, criterion="maxclust")) - 1
+    hierarchy = scipy.cluster.hierarchy
+    return np.asarray(hierarchy.fcluster(hierarchy.linkage(points, method="ward"), count, criterion="maxclust")) - 1
 
 
 def weighted_ward_groups(points: Array, weights: Array, count: int) -> Array:
@@ -85,8 +83,6 @@ def weighted_ward_groups(points: Array, weights: Array, count: int) -> Array:
     Ward's linkage no later merge can bring a third one closer.  Then the cheapest merges are kept.
     Cost O(k^2) time and O(k) memory for k distinct points.
     """
-    from scipy.sparse import coo_matrix  # here, since it takes its time to load
-    from scipy.sparse.csgraph import connected_components
 
     centres, sizes = points.astype(float), weights.astype(float)
     merges: list[tuple[float, int, int]] = []
@@ -106,8 +102,8 @@ def weighted_ward_groups(points: Array, weights: Array, count: int) -> Array:
             chain.append(nearest)
     kept = [(one, two) for _, one, two in sorted(merges)[: max(0, len(points) - count)]]
     ones, twos = (np.array([pair[side] for pair in kept], dtype=int) for side in (0, 1))
-    links = coo_matrix((np.ones(len(kept)), (ones, twos)), shape=(len(points), len(points)))
-    _, labels = connected_components(links, directed=False)
+    links = scipy.sparse.coo_matrix((np.ones(len(kept)), (ones, twos)), shape=(len(points), len(points)))
+    _, labels = scipy.sparse.csgraph.connected_components(links, directed=False)
     return np.asarray(labels)
 
 

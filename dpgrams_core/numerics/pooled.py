@@ -12,8 +12,7 @@ wider, and the noise varies over h.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.spatial.distance import cdist
+import scipy
 
 from dpgrams_core.numerics.scaling import rescaled
 
@@ -108,13 +107,13 @@ class PooledRounds:
         total[np.diag_indices(len(total))] += HAIR * self.noise**2 + HAIR_OF_PRIOR * self.prior**2
         solved = np.zeros(values * (1 + d))
         released = np.concatenate([numbers for _, numbers, _ in self.rounds])
-        solved[rows] = self.prior**2 * cho_solve(cho_factor(total, lower=True), released)
+        solved[rows] = self.prior**2 * scipy.linalg.cho_solve(scipy.linalg.cho_factor(total, lower=True), released)
         self.points = everywhere
         self._weights, self._slope_weights = solved[:values], solved[values:].reshape(values, d)
 
     def seen(self, x: Array, bandwidths: float) -> Array:
         """Whether some round looked within so many bandwidths of each place, (k,)."""
-        return np.asarray(cdist(x, self.points).min(axis=1) <= bandwidths * self.h)
+        return np.asarray(scipy.spatial.distance.cdist(x, self.points).min(axis=1) <= bandwidths * self.h)
 
     def grid_in_noise(self, axes: list[Array], box: Array) -> Array:
         """Heights over their noise on a tensor grid of places in ``box``: that of the rounds, in any units."""

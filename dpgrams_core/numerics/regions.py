@@ -26,7 +26,7 @@ and benchmarks/pilot_lopsided.py chose its two numbers on other shapes.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtr, chdtri, expit, logit, ndtri
+import scipy
 
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.bumps import Bumps, Losses, bumps_at
@@ -96,7 +96,7 @@ def curvature(surface: BareSurface, bumps: Bumps, reference: float) -> Array:
 def law_of(bumps: Bumps, n: int) -> tuple[Bumps, Array]:
     """Public places that stand for records of the fitted bumps, as bumps without spread, and records at each."""
     d = bumps.centres.shape[1]
-    unit = ndtri(hashed(DRAWS * d)).reshape(DRAWS, d)
+    unit = scipy.special.ndtri(hashed(DRAWS * d)).reshape(DRAWS, d)
     unit = (unit - unit.mean(axis=0)) / unit.std(axis=0)
     places = (bumps.centres[:, None] + bumps.spreads[:, None, None] * unit).reshape(-1, d)
     weights = np.repeat(n * bumps.records / bumps.records.sum() / DRAWS, DRAWS)
@@ -162,7 +162,7 @@ def lopsidedness(kappa: Array, covariance: Array, spread: float, moves: Array) -
     evidence = kappa @ np.linalg.solve(covariance, shrink @ kappa) - size
     moved = moves @ shrink @ kappa
     square = moved @ moved + np.trace(moves @ shrink @ covariance @ moves.T)
-    return float(expit(0.5 * evidence + logit(LOPSIDED))), float(square)
+    return float(scipy.special.expit(0.5 * evidence + scipy.special.logit(LOPSIDED))), float(square)
 
 
 def widened(covariance: Array, chance: float, square: float) -> Array:
@@ -175,7 +175,7 @@ def widened(covariance: Array, chance: float, square: float) -> Array:
         """The chance of the region of + t I where the error is of + more I: a sum of squares, by its two moments."""
         weights = (plain + more) / (plain + t)
         freedom = weights.sum() ** 2 / (weights**2).sum()
-        return float(chdtr(freedom, chdtri(d, 1 - HELD) * freedom / weights.sum()))
+        return float(scipy.special.chdtr(freedom, scipy.special.chdtri(d, 1 - HELD) * freedom / weights.sum()))
 
     low, high = 0.0, square
     for _ in range(HALVINGS):

@@ -31,7 +31,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammainccinv, ndtr, ndtri
+import scipy
 
 from dpgrams_core.model.checks import box_of, positive, whole
 from dpgrams_core.model.errors import DataError, SpecError
@@ -63,7 +63,7 @@ THREADED_CHUNKS = 16
 @lru_cache(maxsize=16)
 def vertices(d: int, blocks: int) -> Array:
     """The public vertices of ``blocks`` blocks in units of 1 / h, (blocks, VERTICES, d)."""
-    gauss = ndtri(hashed(blocks * VERTICES * d)).reshape(blocks, VERTICES, d)
+    gauss = scipy.special.ndtri(hashed(blocks * VERTICES * d)).reshape(blocks, VERTICES, d)
     gauss = gauss - gauss.mean(axis=1, keepdims=True)  # differences do not see the mean of their block
     covariance = 2 * np.einsum("bni,bnj->ij", gauss, gauss) / (blocks * (VERTICES - 1))
     result = gauss @ np.linalg.inv(np.linalg.cholesky(covariance)).T
@@ -219,12 +219,12 @@ def noise_ceiling(box: Array, bandwidth: float) -> float:
 
     A union bound over the places that are about independent, two a bandwidth along each side.
     """
-    return float(-ndtri(FALSE_ALARM / independent_places(box, bandwidth)))
+    return float(-scipy.special.ndtri(FALSE_ALARM / independent_places(box, bandwidth)))
 
 
 def noise_chances(box: Array, bandwidth: float, heights: Array) -> Array:
     """The chance (k,) that noise alone reaches each height, in its units, anywhere in the box: the same union bound."""
-    return np.minimum(1.0, independent_places(box, bandwidth) * ndtr(-heights))
+    return np.minimum(1.0, independent_places(box, bandwidth) * scipy.special.ndtr(-heights))
 
 
 def independent_places(box: Array, bandwidth: float) -> float:
@@ -244,8 +244,8 @@ def error_scale(values: Array, noise: float, box: Array, bandwidth: float, block
     negative = values[values < 0]
     seen = 1.4826 * float(np.median(-negative)) if len(negative) else 0.0
     chance = FALSE_ALARM / independent_places(box, bandwidth)
-    reach = NEARER * math.sqrt(blocks) * (float(gammainccinv(blocks, chance)) / blocks - 1)
-    return math.hypot(noise, reach / float(-ndtri(chance)) * math.sqrt(max(0.0, seen**2 - noise**2)))
+    reach = NEARER * math.sqrt(blocks) * (float(scipy.special.gammainccinv(blocks, chance)) / blocks - 1)
+    return math.hypot(noise, reach / float(-scipy.special.ndtri(chance)) * math.sqrt(max(0.0, seen**2 - noise**2)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import betaincinv
+import scipy
 
 Array = np.ndarray
 
@@ -22,6 +22,6 @@ def clopper_pearson(counts: Array, trials: int, tail: float) -> tuple[Array, Arr
     counts = np.asarray(counts, dtype=float)
     missed = trials - counts
     # The parameters must be above 0; at the ends the bound is 0 or 1 and is put in by hand.
-    low = np.where(counts == 0, 0.0, betaincinv(np.maximum(counts, 1), missed + 1, tail))
-    high = np.where(missed == 0, 1.0, 1 - betaincinv(np.maximum(missed, 1), counts + 1, tail))
+    low = np.where(counts == 0, 0.0, scipy.special.betaincinv(np.maximum(counts, 1), missed + 1, tail))
+    high = np.where(missed == 0, 1.0, 1 - scipy.special.betaincinv(np.maximum(missed, 1), counts + 1, tail))
     return low, high

@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpgrams_core.model.checks import asked_epsilon, between
 from dpgrams_core.model.errors import DataError
@@ -130,7 +130,7 @@ def private_range(values: Array, plan: RangePlan, noise: Noise) -> PrivateRange:
     limit = edges[-1] * (1 - 2**-20)
     kept = np.clip(values, -limit, limit)  # beyond 2^39 a record counts in the last bin
     coarse = noise.independent_gaussian(bin_counts(kept, edges), plan.sigma)
-    seen = np.flatnonzero(coarse > -plan.sigma * float(ndtri(FALSE_ALARM / len(coarse))))
+    seen = np.flatnonzero(coarse > -plan.sigma * float(scipy.special.ndtri(FALSE_ALARM / len(coarse))))
     if len(seen) == 0:
         raise DataError(
             "The estimate found no bounds: no range of values stands out of the noise. What it cost is spent. State "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.spatial import KDTree
+import scipy
 
 from dpgrams_core.methods.functional.clusters import released_centres
 from dpgrams_core.methods.functional.likely_places import likely_places
@@ -83,7 +83,7 @@ def released_clusters(release: Release, count: int) -> Reading:
         raise DataError("This release has no surface, so no clusters can be read off it.")
     centres = released_centres(surface, whole("count", count, 1, 40))
     places, weights = likely_places(surface, count)
-    nearest = KDTree(centres).query(places)[1]
+    nearest = scipy.spatial.KDTree(centres).query(places)[1]
     shares = np.bincount(nearest, weights=weights, minlength=len(centres)) / weights.sum()
     order = np.argsort(-shares, kind="stable")
     return Reading(in_units_of(release, centres[order]), shares=shares[order])
@@ -115,8 +115,8 @@ def agreement(truth: Array, found: Array, box: Array) -> tuple[float, float, flo
         return 0.0, 0.0, float("nan")
     sides = box[:, 1] - box[:, 0]
     scale = sides * np.sqrt(len(sides))
-    to_found = KDTree(found / scale).query(truth / scale)[0]
-    to_truth = KDTree(truth / scale).query(found / scale)[0]
+    to_found = scipy.spatial.KDTree(found / scale).query(truth / scale)[0]
+    to_truth = scipy.spatial.KDTree(truth / scale).query(found / scale)[0]
     near = to_found[to_found <= FOUND_WITHIN]
     error = round(float(np.median(near)), 12) if len(near) else float("nan")
     return len(near) / len(truth), float((to_truth > FOUND_WITHIN).sum()), error

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, log_expit, log_ndtr, logsumexp, ndtr, ndtri_exp
+import scipy
 
 from dpgrams_core.model.checks import between, positive, whole
 from dpgrams_core.model.errors import SpecError
@@ -69,7 +69,7 @@ def cumulants(multiplier: float, share: float) -> tuple[Array, Array]:
     terms = _log_moment_bounds(multiplier, int(whole[-1]))  # the terms j = 2, 3, ...
     j = np.arange(2, 2 + len(terms))
     weighted = _log_binomials(int(whole[-1])) + j * math.log(share) + terms
-    at_whole = np.logaddexp(0.0, logsumexp(weighted, axis=1))
+    at_whole = np.logaddexp(0.0, scipy.special.logsumexp(weighted, axis=1))
     # Between whole orders the cumulant lies below its chord (corollary 10); it is 0 at order 1.
     chord = np.interp(_BROKEN_ORDERS, np.append(1, whole), np.append(0.0, at_whole))
     return np.append(whole, _BROKEN_ORDERS), np.append(at_whole, chord)
@@ -92,7 +92,8 @@ def _log_binomials(largest: int) -> Array:
     """log C(order, j) for the whole orders up to ``largest`` (rows), j = 2..largest (columns); -inf for j > order."""
     orders = _orders_up_to(largest)[:, None]
     j = np.arange(2, largest + 1)[None, :]
-    table = gammaln(orders + 1) - gammaln(j + 1) - gammaln(np.maximum(orders - j, 0) + 1)
+    log_gamma = scipy.special.gammaln
+    table = log_gamma(orders + 1) - log_gamma(j + 1) - log_gamma(np.maximum(orders - j, 0) + 1)
     return np.where(j <= orders, table, -np.inf)
 
 
@@ -124,7 +125,7 @@ def log_central_moments(multiplier: float, largest: int) -> Array:
         size = np.maximum(x, 0.0) + np.log(-np.expm1(-np.abs(x)))
     density = -0.5 * u * u + math.log(_STEP / math.sqrt(2 * math.pi))
     even = np.arange(2, largest + 1, 2)
-    return logsumexp(even[:, None] * size[None, :] + density[None, :], axis=1)
+    return scipy.special.logsumexp(even[:, None] * size[None, :] + density[None, :], axis=1)
 
 
 @lru_cache(maxsize=512)
@@ -199,7 +200,7 @@ def draw_shift(epsilon: float) -> float:
     """
     if epsilon < _LINEAR_DRAW:
         return math.sqrt(2 * math.pi) / 4 * epsilon
-    return -2 * float(ndtri_exp(log_expit(-epsilon / 2))) * (1 + 1e-12)
+    return -2 * float(scipy.special.ndtri_exp(scipy.special.log_expit(-epsilon / 2))) * (1 + 1e-12)
 
 
 def draw_of_shift(shift: float) -> float:
@@ -210,7 +211,7 @@ def draw_of_shift(shift: float) -> float:
     """
     if shift < _LINEAR_DRAW / 2:
         return 4 / math.sqrt(2 * math.pi) * shift
-    return 2 * float(log_ndtr(shift / 2) - log_ndtr(-shift / 2))
+    return 2 * float(scipy.special.log_ndtr(shift / 2) - scipy.special.log_ndtr(-shift / 2))
 
 
 def rounds_epsilon(event: GaussianRounds, delta: float, start: ExponentialDraws | None = None) -> float:
@@ -282,9 +283,8 @@ def rounds_multiplier(
         high, low = low, low / 2
     if excess(math.log(high)) >= 0:
         return high
-    from scipy.optimize import brentq  # here, since it takes its time to load
 
-    found = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-12, rtol=1e-14))
+    found = math.exp(scipy.optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-12, rtol=1e-14))
     while excess(math.log(found)) > 0:  # to the safe side of the root
         found *= 1 + 1e-9
     return min(found, full)
@@ -357,7 +357,8 @@ def _curve(epsilon: np.ndarray, multiplier: float, share: float) -> np.ndarray:
     """delta of one sampled round for every epsilon >= 0."""
     inner = np.log1p(np.expm1(epsilon) / share)
     half, tail = 0.5 / multiplier, inner * multiplier
-    return np.maximum(share * (ndtr(half - tail) - np.exp(inner + log_ndtr(-half - tail))), 0.0)
+    without = np.exp(inner + scipy.special.log_ndtr(-half - tail))
+    return np.maximum(share * (scipy.special.ndtr(half - tail) - without), 0.0)
 
 
 def exact(event: GaussianRounds, delta: float) -> Quote:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from scipy.special import erfcx, log_ndtr, ndtr
+import scipy
 
 from dpgrams_core.model.checks import between, positive
 from dpgrams_core.model.errors import SpecError
@@ -70,7 +70,7 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     if half < SMALL_HALF:
         return _small_shift_delta(half, tail)
     # exp(epsilon) Phi(-half - tail) in logarithms: exp(epsilon) alone overflows for large epsilon.
-    return float(ndtr(half - tail) - math.exp(epsilon + float(log_ndtr(-half - tail))))
+    return float(scipy.special.ndtr(half - tail) - math.exp(epsilon + float(scipy.special.log_ndtr(-half - tail))))
 
 
 def _small_shift_delta(half: float, tail: float) -> float:
@@ -79,7 +79,7 @@ def _small_shift_delta(half: float, tail: float) -> float:
     With m(t) = (1 - Phi(t)) / phi(t) it is phi(t - s) (m(t - s) - m(t + s)), s and t for half and tail.  The bracket is
     odd in s; m' = t m - 1 and m^(k+1) = t m^(k) + k m^(k-1) give its series.
     """
-    m = math.sqrt(math.pi / 2) * float(erfcx(tail / math.sqrt(2)))
+    m = math.sqrt(math.pi / 2) * float(scipy.special.erfcx(tail / math.sqrt(2)))
     derivatives = [m, tail * m - 1]
     for order in range(1, 5):
         derivatives.append(tail * derivatives[order] + order * derivatives[order - 1])
@@ -94,14 +94,13 @@ def exact_epsilon(multiplier: float, delta: float) -> float:
     >>> round(exact_epsilon(4.2247, 1e-6), 4)
     1.0
     """
-    from scipy.optimize import brentq  # here, since it takes its time to load
-
     if gaussian_delta(0.0, multiplier) <= delta:
         return 0.0
     high = 1.0
     while gaussian_delta(high, multiplier) > delta:
         high *= 2
-    return float(brentq(lambda epsilon: gaussian_delta(epsilon, multiplier) - delta, 0.0, high, xtol=1e-25, rtol=1e-13))
+    root = scipy.optimize.brentq
+    return float(root(lambda epsilon: gaussian_delta(epsilon, multiplier) - delta, 0.0, high, xtol=1e-25, rtol=1e-13))
 
 
 @lru_cache(maxsize=256, typed=True)  # many runs ask for the same few
@@ -111,8 +110,6 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
     >>> round(gaussian_multiplier(1.0, 1e-6), 4)
     4.2247
     """
-    from scipy.optimize import brentq  # here, since it takes its time to load
-
     positive("epsilon", epsilon)
     between("delta", delta, 0, 1)
     low, high = 1e-6, 1.0
@@ -120,5 +117,5 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
         low, high = high, high * 2
     while gaussian_delta(epsilon, low) < delta:
         low /= 2
-    root = float(brentq(lambda z: gaussian_delta(epsilon, z) - delta, low, high, xtol=1e-300, rtol=1e-12))
-    return root * (1 + 1e-11)  # on the safe side of the root
+    root = scipy.optimize.brentq(lambda z: gaussian_delta(epsilon, z) - delta, low, high, xtol=1e-300, rtol=1e-12)
+    return float(root) * (1 + 1e-11)  # on the safe side of the root

@@ -31,7 +31,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from dpgrams_core.model.checks import between, finite
 from dpgrams_core.model.errors import SpecError
@@ -110,7 +110,7 @@ def gaussian_power(false_alarms: Array, multiplier: float) -> Array:
     >>> gaussian_power(np.array([0.5]), 1.0).round(4).tolist()
     [0.8413]
     """
-    return np.asarray(ndtr(ndtri(np.asarray(false_alarms, dtype=float)) + 1 / multiplier))
+    return np.asarray(scipy.special.ndtr(scipy.special.ndtri(np.asarray(false_alarms, dtype=float)) + 1 / multiplier))
 
 
 def largest_accuracy(epsilon: float, delta: float) -> float:
@@ -130,7 +130,7 @@ def gaussian_accuracy(multiplier: float) -> float:
     >>> round(gaussian_accuracy(0.5), 4)
     0.8413
     """
-    return float(ndtr(0.5 / multiplier))
+    return float(scipy.special.ndtr(0.5 / multiplier))
 
 
 def meeting_point(epsilon: float, multiplier: float) -> float:
@@ -138,7 +138,7 @@ def meeting_point(epsilon: float, multiplier: float) -> float:
 
     There the likelihood ratio is e^epsilon: Phi(-1 / (2 z) - epsilon z) (Balle & Wang 2018).
     """
-    return float(ndtr(-0.5 / multiplier - epsilon * multiplier))
+    return float(scipy.special.ndtr(-0.5 / multiplier - epsilon * multiplier))
 
 
 def _checked(epsilon: float, delta: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpgrams_core.datasets.registry import MAX_N, MIN_N, load_dataset
 from dpgrams_core.methods.as_run import AS_RUN
@@ -157,7 +157,7 @@ def _clipped_pull(chosen: Plan, s: float, d: int) -> float:
     The bump holds a share w of the records, so clipping g_i / (w p) at C is clipping g_i / p at w C.
     """
     h = chosen.bandwidth.value
-    side = ndtri((np.arange(_NODES_A_SIDE) + 0.5) / _NODES_A_SIDE)
+    side = scipy.special.ndtri((np.arange(_NODES_A_SIDE) + 0.5) / _NODES_A_SIDE)
     lattice = s * np.stack(np.meshgrid(*[side] * d, indexing="ij"), axis=-1).reshape(-1, d)
     away = 0.25 * math.hypot(h, s)
     assert chosen.contribution_clip is not None  # the plan of this calibration has one

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import chdtri
+import scipy
 
 from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture, seeded_points
 from dpgrams_core.datasets.registry import load_dataset
@@ -89,7 +89,7 @@ def held(modes: Array, covariances: Array, targets: Array) -> Array:
     pairs = [(target, number) for target, number in enumerate(matching.estimate_of) if number >= 0]
     gaps = np.array([modes[number] - targets[target] for target, number in pairs])
     squares = [gap @ np.linalg.solve(covariances[number], gap) for gap, (_, number) in zip(gaps, pairs, strict=True)]
-    return np.array(squares) <= chdtri(modes.shape[1], 1 - LEVEL)
+    return np.array(squares) <= scipy.special.chdtri(modes.shape[1], 1 - LEVEL)
 
 
 def coverage_cell(shape: str, n: int, epsilon: float, runs: int = RUNS) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 
 from dpgrams_core.datasets.registry import MAX_N, MIN_N, dataset_info
 from dpgrams_core.methods.registry import METHODS
@@ -261,11 +262,10 @@ class Question:
 
     def power(self, share: float) -> float:
         """The chance that a value which truly reaches the target in this share of runs is shown to reach the wish."""
-        from scipy import stats  # here, since it takes half a second to load
 
         counts = np.arange(self.runs + 1)
         shown = counts[clopper_pearson(counts, self.runs, self.tail)[0] > self.probability]
-        return float(stats.binom.sf(shown[0] - 1, self.runs, share)) if len(shown) else 0.0
+        return float(scipy.stats.binom.sf(shown[0] - 1, self.runs, share)) if len(shown) else 0.0
 
     @property
     def wish(self) -> str:

@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpgrams_core.methods.baselines.kmeans import fitted_kmeans, known_clusters
 from dpgrams_core.methods.functional.modes import outside_box
@@ -119,7 +119,7 @@ def public_depth(n: int, epsilon: float, delta: float) -> int:
 
 def hashes(points: Array, depth: int) -> Array:
     """Of every record the sides of ``depth`` public hyperplanes through the middle of the box, as one number."""
-    directions = ndtri(public_points(np.tile([0.0, 1.0], (points.shape[1], 1)), depth))
+    directions = scipy.special.ndtri(public_points(np.tile([0.0, 1.0], (points.shape[1], 1)), depth))
     return np.asarray((points @ directions.T > 0) @ (1 << np.arange(depth)[::-1]))
 
 

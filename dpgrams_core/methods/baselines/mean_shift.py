@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import scipy
 
 from dpgrams_core.model import settings
 from dpgrams_core.model.errors import SpecError
@@ -67,7 +68,6 @@ def _grid_shift(points: Array, h: float) -> Callable[[Array], Array] | None:
 
     None when the grid would be too large.
     """
-    from scipy.ndimage import map_coordinates, spline_filter  # here, since it takes its time to load
 
     spacing = h / 4
     low, high = points.min(axis=0) - 2 * h, points.max(axis=0) + 2 * h
@@ -85,12 +85,13 @@ def _grid_shift(points: Array, h: float) -> Callable[[Array], Array] | None:
         sums[0] += first @ second.T
         sums[1] += (first * offsets[0]) @ second.T
         sums[2] += first @ (second * offsets[1]).T
-    splines = [spline_filter(table, order=SPLINE_ORDER) for table in sums]
+    splines = [scipy.ndimage.spline_filter(table, order=SPLINE_ORDER) for table in sums]
 
     def shift(x: Array) -> Array:
         where = ((x - low) / spacing).T
         total, *slopes = (
-            map_coordinates(spline, where, order=SPLINE_ORDER, prefilter=False, mode="nearest") for spline in splines
+            scipy.ndimage.map_coordinates(spline, where, order=SPLINE_ORDER, prefilter=False, mode="nearest")
+            for spline in splines
         )
         return np.stack(slopes, axis=1) / np.maximum(total, 1e-12)[:, None]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from dpgrams_core.methods import as_run
 from dpgrams_core.methods.as_run import (
@@ -128,7 +128,8 @@ def utilities(chosen: PlanAsRun, points: Array) -> Array:
     """The share of the records within the utility radius of every candidate."""
     found = np.empty(len(chosen.candidates))
     for part in parts(len(found), len(points)):
-        found[part] = (cdist(chosen.candidates[part], points) <= chosen.utility_radius).mean(axis=1)
+        away = scipy.spatial.distance.cdist(chosen.candidates[part], points)
+        found[part] = (away <= chosen.utility_radius).mean(axis=1)
     return found
 
 

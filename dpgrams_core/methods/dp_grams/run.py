@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from dpgrams_core.methods.as_run import AS_RUN
 from dpgrams_core.methods.ascent import ascent_guarantee, rounds_event
@@ -49,7 +49,8 @@ def exact_score(chosen: Plan, batch: Array, at: Array) -> tuple[Array, float]:
 def noisy_score(chosen: Plan, batch: Array, at: Array, noise: Noise, score: Score) -> tuple[Array, float]:
     """What a round releases: the score with its noise."""
     exact, share = score(chosen, batch, at)
-    correlation = np.exp(-cdist(at, at) / chosen.bandwidth.value)  # K_t, of the *current* iterates
+    away = scipy.spatial.distance.cdist(at, at)
+    correlation = np.exp(-away / chosen.bandwidth.value)  # K_t, of the *current* iterates
     return exact + noise.correlated_gaussian(correlation, chosen.sigma, at.shape[1]), share
 
 

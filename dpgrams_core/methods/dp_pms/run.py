@@ -24,7 +24,7 @@ What follows the rounds (``cleanup``, ``curve_at``) reads only what they release
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from dpgrams_core.methods.as_run import AS_RUN
 from dpgrams_core.methods.ascent import ascent_guarantee, rounds_event
@@ -56,7 +56,7 @@ def cleanup(ends: Array, radius: float) -> Array:
     >>> cleanup(np.array([[0.1, 0.50], [0.15, 0.54], [0.2, 0.9]]), 0.1).tolist()
     [[0.1, 0.52], [0.15, 0.52]]
     """
-    near = cdist(ends, ends) <= radius
+    near = scipy.spatial.distance.cdist(ends, ends) <= radius
     kept = near.sum(axis=1) > 1
     if not kept.any():
         return ends
@@ -144,7 +144,7 @@ def exact_shift(chosen: Plan, batch: Array, at: Array) -> tuple[Array, float]:
 def noisy_shift(chosen: Plan, batch: Array, at: Array, noise: Noise) -> tuple[Array, float]:
     """One round's released steps (k,) with the noise of the current joint states, and the share of clipped ones."""
     shift, share = exact_shift(chosen, batch, at)
-    correlation = np.exp(-cdist(at, at) / chosen.h)  # K_t of alg:dp-pms
+    correlation = np.exp(-scipy.spatial.distance.cdist(at, at) / chosen.h)  # K_t of alg:dp-pms
     return shift + noise.correlated_gaussian(correlation, chosen.sigma, 1)[:, 0], share
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from dpgrams_core.methods.baselines.kmeans import fitted_kmeans
 from dpgrams_core.methods.functional.likely_places import likely_places
@@ -128,7 +128,7 @@ def best_parted(fits: Sequence[Array], places: Array, shares: Array) -> Array:
     """
     parted = []
     for centres in fits:
-        away = np.partition(cdist(places, centres), min(1, len(centres) - 1), axis=1)
+        away = np.partition(scipy.spatial.distance.cdist(places, centres), min(1, len(centres) - 1), axis=1)
         nearest, second = away[:, 0], away[:, min(1, len(centres) - 1)]
         ratio = np.divide(nearest, second, out=np.ones(len(away)), where=second > 0)
         parted.append(float(shares @ (1 - ratio)))

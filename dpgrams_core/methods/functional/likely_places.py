@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.numerics.merging import climb
@@ -137,9 +137,9 @@ def spread_places(box: Array, count: int) -> Array:
     That law is normal about the middle of the box, an eighth of each side wide and cut off at the box: the law of
     standardised columns whose box reaches four standard deviations either way.
     """
-    tail = ndtr(-0.5 / PRIOR_SPREAD)
+    tail = scipy.special.ndtr(-0.5 / PRIOR_SPREAD)
     even = public_points(np.tile([0.0, 1.0], (len(box), 1)), count)
-    shares = 0.5 + PRIOR_SPREAD * ndtri(tail + (1 - 2 * tail) * even)
+    shares = 0.5 + PRIOR_SPREAD * scipy.special.ndtri(tail + (1 - 2 * tail) * even)
     return np.asarray(box[:, 0] + shares * (box[:, 1] - box[:, 0]))
 
 
