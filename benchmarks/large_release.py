@@ -1,13 +1,13 @@
 """A release over a folder of Parquet files larger than memory: time, memory, and how both grow with the rows.
 
-Run: .venv/bin/python -m benchmarks.large_release [--rows 1000000 10000000 100000000] [--dask 10000000] [--out FILE]
+Run: .venv/bin/python -m benchmarks.large_release [--rows 1000000 10000000 100000000] [--many 10000000] [--out FILE]
 
 Files are made in a temporary folder, 16 bytes a row.  Each release is a process of its own, through the ledger; its
 memory is that of it and of all processes that it starts, looked at ten times a second and added up, so memory that they
 share counts several times.  On a busy machine the seconds of the processors say more than those of the clock.  The
 growth exponent is the slope of log seconds over log rows.  The start of a process, a few seconds, flattens it, so that
-of the last two numbers of rows is printed as well.  On Dask there are two workers, and one of them is killed after the
-first file of the pass; the sums have to be those of one machine.
+of the last two numbers of rows is printed as well.  With processes and on Dask there are two workers, of which one is
+killed after the first file of the pass; the sums have to be those of one process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from pyarrow import parquet
 from dpgrams_core.own_data.folder import add_up_folder
 from dpgrams_core.own_data.release import release
 from dpgrams_core.privacy.ledger.book import Ledger
-from dpgrams_core.sweeps.executors import stream_tasks
+from dpgrams_core.sweeps.executors import Processes, stream_tasks
 
 ROWS_OF_FILE, ROWS_OF_GROUP = 5_000_000, 1_000_000
 CORNERS = np.array([(-2.0, -2.0), (-2.0, 2.0), (2.0, -2.0), (2.0, 2.0)])
@@ -60,22 +60,34 @@ def make_folder(folder: Path, rows: int) -> None:
                 left -= count
 
 
-def one_release(folder: str, executor: str) -> dict[str, Any]:
-    """One paid release, in this process and those that it starts."""
-    stream: Callable[..., Iterator[tuple[Any, Any]]] = partial(stream_tasks, executor=executor)
-    killed: list[int] = []
-    if executor == "dask":
+@contextmanager
+def workers(executor: str) -> Iterator[tuple[tuple[Any, ...], Callable[[], Iterable[int]] | None]]:
+    """Two workers, as ``stream_tasks`` takes them, and what tells their numbers; none for ``serial``."""
+    if executor == "processes":
+        with Processes(2) as pool:
+            yield (pool,), lambda: [child.pid for child in psutil.Process().children()]
+    elif executor == "dask":
         from distributed import Client
 
         from dpgrams_core.sweeps.dask import local_cluster
 
-        def stream(function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-            with local_cluster(2) as address, Client(address, set_as_default=False) as client:
-                for found in stream_tasks(function, tasks, "dask", address):
-                    if not killed and not isinstance(found[0], Path):
-                        killed.append(min(client.run(os.getpid).values()))
-                        os.kill(killed[0], signal.SIGKILL)
-                    yield found
+        with local_cluster(2) as address, Client(address, set_as_default=False) as client:
+            yield ("dask", address), lambda: client.run(os.getpid).values()
+    else:
+        yield (executor,), None
+
+
+def one_release(folder: str, executor: str) -> dict[str, Any]:
+    """One paid release, in this process and those that it starts."""
+    killed: list[int] = []
+
+    def stream(function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        with workers(executor) as (where, pids):
+            for found in stream_tasks(function, tasks, *where):
+                if pids and not killed and not isinstance(found[0], Path):  # the look before the pass is over paths
+                    killed.append(min(pids()))
+                    os.kill(killed[0], signal.SIGKILL)
+                yield found
 
     with tempfile.TemporaryDirectory() as place:
         ledger = Ledger(Path(place) / "ledger.sqlite3", marks=place)
@@ -126,7 +138,7 @@ def main() -> None:
     """Make, release, measure and print."""
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000, 100_000_000])
-    words.add_argument("--dask", type=int, nargs="*", default=None, help="rows that also run on Dask; all by default")
+    words.add_argument("--many", type=int, nargs="*", help="rows that also run on several workers; all by default")
     words.add_argument("--out", type=Path)
     words.add_argument("--one", help=argparse.SUPPRESS)
     words.add_argument("--executor", default="serial", help=argparse.SUPPRESS)
@@ -135,17 +147,17 @@ def main() -> None:
         print(json.dumps(one_release(given.one, given.executor)))
         return
     found: list[dict[str, Any]] = []
-    print(f"{'rows':>12s} {'where':>7s} {'seconds':>9s} {'processor':>10s} {'memory':>9s} {'largest':>9s}  killed")
+    print(f"{'rows':>12s} {'where':>9s} {'seconds':>9s} {'processor':>10s} {'memory':>9s} {'largest':>9s}  killed")
     for rows in given.rows:
         with tempfile.TemporaryDirectory(prefix="dpgrams-large-") as place:
             make_folder(Path(place), rows)
-            for executor in ("serial", "dask"):
-                if executor == "dask" and given.dask is not None and rows not in given.dask:
+            for executor in ("serial", "processes", "dask"):
+                if executor != "serial" and given.many is not None and rows not in given.many:
                     continue
                 item = {"rows": rows, "executor": executor, **measured(Path(place), executor)}
                 found.append(item)
                 print(
-                    f"{rows:12,d} {executor:>7s} {item['seconds']:9.1f} {item['processor_seconds']:10.1f} "
+                    f"{rows:12,d} {executor:>9s} {item['seconds']:9.1f} {item['processor_seconds']:10.1f} "
                     f"{item['memory'] / 1e6:6.0f} MB {item['largest_process'] / 1e6:6.0f} MB  {item['killed']}",
                     flush=True,
                 )

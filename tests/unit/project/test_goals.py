@@ -17,6 +17,9 @@ from benchmarks.redraw import settled
         (Row("a", 2.1, 10.0, times=5.0), False, "5 times, missed"),
         (Row("a", 2.0, times=5.0), None, "5 times"),  # nothing to be compared with: no verdict
         (Row("a", 2.0, 100.0, note="before any sum"), None, "before any sum"),
+        (Row("a", 8.0, most=10.0, speed=0.5), True, "at most 10 ms, met here, missed there"),
+        (Row("a", 12.0, most=10.0, speed=2.0), False, "at most 10 ms, missed here, met there"),
+        (Row("a", 12.0, most=10.0, speed=1.0), False, "at most 10 ms, missed"),
     ],
 )
 def test_a_goal_is_met_missed_or_not_told(row, met, words):
