@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -59,9 +60,8 @@ if set(st.query_params) - set(state.SHOWING):
     # Modes was the first page once, and its links had no name of a page.
     st.switch_page("pages/modes.py", query_params=dict(st.query_params))
 layout.open_page(QUESTION, "pages/start.py")
-if not layout.presenting():
-    st.html(f"<style>{(ASSETS / 'start_page.css').read_text(encoding='utf-8')}</style>")
-show()
+with nullcontext() if layout.presenting() else st.container(key="first_page", gap=None):  # by which its style knows it
+    show()
 state.write_url([])
 layout.presented()
 with st.container(horizontal=True, key="doors", gap="small"):

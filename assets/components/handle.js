@@ -132,6 +132,7 @@ class View {
     this.pack = own ? pack : null;
     this.frames = this.data.stops.map((stop) => this.pack?.frames.find((frame) => frame.epsilon === stop));
     if (!own) return;
+    (this.root.host ?? this.root).closest?.("[class*=_chart_]")?.setAttribute("data-drawn", ""); // what is below may come
     const best = this.pack.frames.findLast((frame) => frame.layers.surface);
     this.top = best ? best.layers.surface.high : 1;
     this.legend.replaceChildren(...this.pack.legend.map(([kind, words]) => {
@@ -346,8 +347,18 @@ class View {
       this.lines = new WeakMap(); // contour lines and images of surfaces, which depend on size and colours
       this.pictures.clear();
     }
+    this.keepRoom();
     if (!this.playing) this.show();
     this.prepare();
+  }
+
+  // The longest sentence has its room, so that what is below stays where it is while the handle is dragged.
+  keepRoom() {
+    const sentences = this.frames.map((frame) => frame?.sentence ?? "");
+    const { said } = this;
+    said.innerHTML = sentences.reduce((longest, one) => (one.length > longest.length ? one : longest), "");
+    said.style.minHeight = "";
+    said.style.minHeight = `${said.offsetHeight}px`;
   }
 
   // The pictures of all frames, one at a time while nothing else is to be done, so that a drag finds them.

@@ -91,6 +91,7 @@ class View {
     this.find(".again").disabled = pack.draws.length < 2;
     this.find("section").dataset.draws = pack.draws.length;
     if (!fresh) return this.tellMean();
+    (this.root.host ?? this.root).closest?.(".st-key-start")?.setAttribute("data-drawn", ""); // what is below may come
     this.believe();
     this.stepTo(0);
     this.saidTwitch();
@@ -238,7 +239,7 @@ class View {
   saidTwitch() {
     const { enlarged, top } = this.pack;
     const text = this.out === null ? "Nobody is out. Click a dot, or use the arrow keys."
-      : `Person ${this.out + 1} is out: the dent is theirs, enlarged ${enlarged} times (a hill is ${one(top)} people high). That twitch gives you away.`;
+      : `Person ${this.out + 1} is out: the dent (dashed) is theirs, enlarged ${enlarged} times (a hill is ${one(top)} people high). That twitch gives you away.`;
     this.find(".twitch").textContent = text;
     this.pick.ariaValueText = text;
     const { dataset } = this.find("section");
@@ -284,7 +285,9 @@ class View {
     const colours = { ink: style.color, paper: style.getPropertyValue("--st-background-color"), blue: tint("non-private"), orange: tint("private"), green: tint("truth") };
     const [blue, orange] = ["non-private", "private"].map((name) => style.getPropertyValue(`--${name}`).split(",").map(Number));
     const exact = this.begin(this.left);
-    this.hills(exact, this.left, this.heights(this.amount * this.pack.enlarged), blue, colours.blue(0.6));
+    const left = this.heights(this.amount * this.pack.enlarged);
+    this.hills(exact, this.left, left, blue, colours.blue(0.6));
+    if (this.out !== null) this.dent(exact, left, colours.ink);
     this.dots(exact, colours);
     const noisy = this.begin(this.right);
     this.hills(noisy, this.right, this.released(), orange, colours.orange(0.5));
@@ -322,6 +325,18 @@ class View {
     context.drawImage(image, -across / 2, -down / 2, width + across, height + down);
     Object.assign(context, { strokeStyle: line, lineWidth: 1 });
     context.stroke(contours(heights, columns, lines, top, across, down, height));
+  }
+
+  // Lines of equal depth: within a dense hill the colour alone would not show it.
+  dent(context, left, ink) {
+    const { heights, enlarged } = this.pack;
+    const [columns, lines] = heights.shape;
+    const { width, height } = this.scale(this.left);
+    const depth = left.map((value, at) => heights.values[at] - value);
+    context.setLineDash([5, 4]);
+    Object.assign(context, { strokeStyle: ink, lineWidth: 1.5 });
+    context.stroke(contours(depth, columns, lines, enlarged, width / (columns - 1), height / (lines - 1), height, 3));
+    context.setLineDash([]);
   }
 
   dots(context, colours) {
@@ -369,10 +384,10 @@ class View {
 }
 
 // Marching squares: where each level crosses the sides of a cell, joined two by two.
-function contours(heights, columns, lines, top, across, down, height) {
+function contours(heights, columns, lines, top, across, down, height, levels = LEVELS) {
   const path = new Path2D();
-  for (let level = 0; level < LEVELS; level += 1) {
-    const z = ((level + 0.5) / LEVELS) * top;
+  for (let level = 0; level < levels; level += 1) {
+    const z = ((level + 0.5) / levels) * top;
     for (let i = 0; i + 1 < columns; i += 1) {
       for (let j = 0; j + 1 < lines; j += 1) {
         const at = i * lines + j;

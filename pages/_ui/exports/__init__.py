@@ -34,7 +34,7 @@ from pages._ui.server import uploads
 
 _BUTTONS = (
     '<div><button data-format="png" aria-label="Save the picture as PNG">PNG</button>'
-    '<button data-format="svg" aria-label="Save the picture as SVG">SVG</button></div>'
+    '<button data-format="svg" hidden aria-label="Save the picture as SVG">SVG</button></div>'
 )
 _css, _js = ((ASSETS / f"components/save_picture.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
 _saver = st.components.v2.component("dpgrams_save_picture", html=_BUTTONS, css=_css, js=_js)

@@ -18,6 +18,15 @@ A_PAGE = re.compile(r"/[\w-]*$")  # a file has a point in its name
 ITS_PLACE = b"<body>"
 # The page as it was sent is another one than the file: it is not the one that a browser has kept, and not compressed.
 ASKS_FOR_LESS = {b"if-none-match", b"if-modified-since", b"accept-encoding", b"range"}
+# The sidebar has its room before it is there.
+WITH_SIDEBAR = b"""<style>@media (min-width: 769px) {
+  .stAppViewContainer:not(:has(.stSidebar)) > :has(> .stMain) { margin-left: 300px; }
+}</style>"""
+# The first page has none, and neither has a projector: nothing is seen before the page's own style is there.
+WITHOUT_SIDEBAR = b"""<style>.stApp:not(:has(.stMain :is(.stHtml, .st-key-first_page))) {
+  .stSidebar { display: none; }
+  .stMain { animation: 0s 4s backwards shown; }
+}</style>"""
 
 
 class StyledPage:
@@ -25,7 +34,8 @@ class StyledPage:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        sheet = css_properties() + "\n" + (ASSETS / "style.css").read_text(encoding="utf-8")
+        sheets = [(ASSETS / name).read_text(encoding="utf-8") for name in ("style.css", "start_page.css")]
+        sheet = "\n".join([css_properties(), *sheets])
         self.style = f"<style>{sheet}</style>".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -34,6 +44,7 @@ class StyledPage:
             return
         start: Message = {}
         body = b""
+        alone = scope["path"].endswith("/") or b"presenter=on" in scope["query_string"]
 
         async def styled(message: Message) -> None:
             nonlocal start, body
@@ -47,7 +58,8 @@ class StyledPage:
             else:
                 body += message.get("body", b"")
                 if not message.get("more_body"):
-                    page = body.replace(ITS_PLACE, ITS_PLACE + self.style, 1)
+                    sidebar = WITHOUT_SIDEBAR if alone else WITH_SIDEBAR
+                    page = body.replace(ITS_PLACE, ITS_PLACE + self.style + sidebar, 1)
                     headers = MutableHeaders(scope=start)
                     headers["content-length"] = str(len(page))
                     for name in ("etag", "last-modified"):
