@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +62,13 @@ def texts_of(source):
     return [node.value for node in plain if id(node) not in told and not re.fullmatch(r"[a-z_.]+", node.value)]
 
 
+def texts_in(said):
+    """Every text in what a TOML file says."""
+    if isinstance(said, str):
+        return [said]
+    return [text for item in (said.values() if isinstance(said, dict) else said) for text in texts_in(item)]
+
+
 def other_words(texts, words=GLOSSARY):
     """Every text that calls a thing by another name."""
     never = "|".join(name for word in words for name in word.never)
@@ -88,6 +96,7 @@ def test_no_text_calls_a_thing_by_another_name():
     }
     assert {name: texts for name, texts in found.items() if texts} == {}
     said = [text for measures in MEASURES.values() for item in measures.values() for text in (item.title, item.words)]
+    said += texts_in(tomllib.loads((ROOT / "assets/paper_words.toml").read_text()))
     assert other_words(said) == []
 
 
