@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from dpgrams_core.cli import number_or_name
 from dpgrams_core.model.checks import whole
 from dpgrams_core.model.errors import DataError, SpecError
-from dpgrams_core.model.places import APP
+from dpgrams_core.model.places import APP, ASSETS
 
 MOST_WORKERS = 64
 COOKIE = "dpgrams_worker"
@@ -36,53 +36,6 @@ START_SECONDS = 120.0
 END_SECONDS = 15.0  # that a process has to end in
 NO_NGINX = "nginx, and it is not here: install the Debian package 'nginx' (apt-get install nginx)"
 STARTING = "This part of the server is being started: reload the page in a moment."
-CONFIGURATION = """\
-daemon off;
-{user}pid {folder}/nginx.pid;
-error_log stderr crit;  # others would quote addresses and links of visitors
-worker_rlimit_nofile 8192;
-events {{ worker_connections 4096; }}
-http {{
-  access_log off;
-  server_tokens off;
-  {places}
-  map $http_upgrade $connection_upgrade {{ default upgrade; '' close; }}
-  # A worker that is gone is left out for a moment, and the next one serves its visitors, whose sessions it had.
-  upstream any {{ least_conn; {servers} }}
-{upstreams}
-  map $cookie_{cookie} $pool {{ default any; {pools} }}
-  map $upstream_addr $worker {{ default ''; {addresses} }}
-  map $cookie_{cookie}:$worker $cookie {{
-    default "{cookie}=$worker; Path=/; HttpOnly; SameSite=Lax";
-    "~:$" "";
-    "~^([0-9]+):\\1$" "";
-  }}
-  server {{
-    listen {listen};
-    client_max_body_size 0;  # the dashboard has its own limits, and says them
-    large_client_header_buffers 4 16k;  # a link holds every setting
-    error_page 502 504 =503 @starting;
-    location / {{
-      add_header Set-Cookie $cookie always;
-      proxy_pass http://$pool;
-      proxy_http_version 1.1;
-      proxy_set_header Host $http_host;
-      proxy_set_header Upgrade $http_upgrade;
-      proxy_set_header Connection $connection_upgrade;
-      proxy_connect_timeout 5s;
-      proxy_read_timeout 1h;
-      proxy_request_buffering off;  # an upload is never put on the disk
-      proxy_buffering off;
-    }}
-    location @starting {{
-      default_type text/plain;
-      add_header X-Content-Type-Options nosniff always;
-      add_header Content-Security-Policy "default-src 'none'" always;
-      return 503 "{starting}\\n";
-    }}
-  }}
-}}
-"""
 
 
 def add_app(commands: Any) -> None:
@@ -252,24 +205,12 @@ def configuration(folder: Path, listen: str, ports: Sequence[int]) -> str:
     """The settings of nginx, with all that it writes in one folder."""
     import pwd  # not on Windows, where the rest of this file can be imported
 
-    servers = [f"server 127.0.0.1:{port} max_fails=1 fail_timeout=2s" for port in ports]
-    upstreams = [
-        f"  upstream worker_{number} {{ {one}; {' '.join(f'{other} backup;' for other in servers if other != one)} }}"
-        for number, one in enumerate(servers)
-    ]
-    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    return CONFIGURATION.format(
-        user=f"user {pwd.getpwuid(0).pw_name};\n" if os.getuid() == 0 else "",
-        folder=folder,
-        places="\n  ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds),
-        servers=" ".join(f"{one};" for one in servers),
-        upstreams="\n".join(upstreams),
-        pools=" ".join(f"{number} worker_{number};" for number in range(len(ports))),
-        addresses=" ".join(f'"~:{port}$" {number};' for number, port in enumerate(ports)),
-        cookie=COOKIE,
-        listen=listen,
-        starting=STARTING,
-    )
+    from jinja2 import Template
+
+    text = (ASSETS / "templates" / "nginx.conf").read_text(encoding="utf-8")
+    user = pwd.getpwuid(0).pw_name if os.getuid() == 0 else ""
+    facts = {"user": user, "folder": folder, "listen": listen, "ports": ports, "cookie": COOKIE, "starting": STARTING}
+    return Template(text, trim_blocks=True, lstrip_blocks=True).render(facts)
 
 
 def _answers(port: int) -> bool:

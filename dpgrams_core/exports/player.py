@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from dpgrams_core.exports.deck import Scene
-from dpgrams_core.exports.report import FONT, HEAD, POLICY
+from dpgrams_core.exports.report import FONT, TEMPLATES
 from dpgrams_core.figures.style import THEMES, css_properties
 from dpgrams_core.model.places import ASSETS
 
@@ -35,41 +34,18 @@ class Slide:
     pictures: Sequence[go.Figure | Handled]
 
 
-_PAGE = (
-    HEAD
-    + """\
-{% if plotly %}<script>window.PlotlyConfig = {MathJaxConfig: 'local'};</script><script>{{ plotly }}</script>{% endif %}
-</head><body><main><p class="answer" role="status"></p><div id="stage"></div></main><div id="bar"></div>
-{% for name, inside in templates %}<template id="{{ name }}-template">{{ inside }}</template>{% endfor %}
-<script type="application/json" id="deck">{{ deck }}</script>
-<script type="module">{{ script }}</script></body></html>
-"""
-)
-_STYLE = """
-body { margin: 0; font-family: var(--st-font); color: var(--st-text-color); background: var(--st-background-color); }
-main { padding: 0.2rem 1.5rem 46px 1.5rem; }
-[hidden] { display: none !important; }
-.answer b.private { color: rgb(var(--private-text)); } .answer b.plain { color: rgb(var(--plain-text)); }
-#stage { display: flex; gap: 1rem; } #stage > div { flex: 1 1 0; min-width: 0; }
-#stage > .js-plotly-plot { height: 84vh; }
-@media (max-width: 640px) { #stage { flex-direction: column; } }
-"""
-
-
 def deck_html(slides: Sequence[Slide]) -> str:
     """All slides in one file."""
     said = [_content(slide) for slide in slides]
     needs_plotly = any("figure" in picture for scene in said for picture in scene["pictures"])
     names = {"handle": "handle", "start": "start", "bar": "presenter"}  # of the pages' components, and their files
-    presenter = (ASSETS / "presenter.css").read_text(encoding="utf-8")
-    return _TEMPLATE.render(
-        policy=Markup(POLICY),
+    return TEMPLATES.get_template("deck.html").render(
         title=slides[0].scene.heading,
-        style=Markup("\n".join([css_properties(), _theme(), presenter, _STYLE])),
+        style=Markup("\n".join([css_properties(), _theme(), _asset("presenter.css"), _asset("templates/deck.css")])),
         plotly=Markup(get_plotlyjs()) if needs_plotly else "",
         templates=[(name, Markup(_inside(file))) for name, file in names.items()],
         deck=Markup(json.dumps(said, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
-        script=Markup("".join(_module(name, file) for name, file in names.items()) + _asset("player.js")),
+        script=Markup("".join(_module(name, file) for name, file in names.items()) + _asset("components/player.js")),
     )
 
 
@@ -89,16 +65,16 @@ def _picture(shown: go.Figure | Handled) -> dict[str, Any]:
 
 
 def _asset(name: str) -> str:
-    return (ASSETS / "components" / name).read_text(encoding="utf-8")
+    return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def _inside(name: str) -> str:
-    return f"<style>{_asset(f'{name}.css')}</style>{_asset(f'{name}.html')}"
+    return f"<style>{_asset(f'components/{name}.css')}</style>{_asset(f'components/{name}.html')}"
 
 
 def _module(name: str, file: str) -> str:
     """A component's module as a constant: a file from disk may not import another."""
-    begins, source = "export default function", _asset(f"{file}.js")
+    begins, source = "export default function", _asset(f"components/{file}.js")
     assert source.count(begins) == 1
     return f"const {name} = (() => {{\n{source.replace(begins, 'function exported')}\nreturn exported;\n}})();\n"
 
@@ -114,6 +90,3 @@ def _theme() -> str:
 
     dark = f"@media (prefers-color-scheme: dark) {{ {root('dark')} }}"
     return f":root {{ --st-font: {FONT}; color-scheme: light dark; }}\n{root('light')}\n{dark}"
-
-
-_TEMPLATE = Environment(autoescape=True, undefined=StrictUndefined).from_string(_PAGE)

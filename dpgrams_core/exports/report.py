@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import plotly.graph_objects as go
-from jinja2 import DictLoader, Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.io import to_html
 from plotly.offline import get_plotlyjs
@@ -21,6 +21,7 @@ from plotly.offline import get_plotlyjs
 from dpgrams_core.figures.style import INK, PRIVATE, RULE, SOFT_INK, WHITE, Chart
 from dpgrams_core.model.format import one_in, percent, short, tiny
 from dpgrams_core.model.guarantee import NEIGHBOURS, RESPONSE_ONLY, STATUSES
+from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.results import Guarantee
 from dpgrams_core.privacy.ledger.book import BLIND_SPOT, Account, Charge
 from dpgrams_core.privacy.meaning import belief
@@ -35,98 +36,13 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
-_STYLE = f"""
-body {{ font: 17px/1.4 system-ui, sans-serif; color: {INK}; background: {WHITE}; max-width: 62rem; margin: 1.2rem auto;
-  padding: 0 1rem; }}
-h1 {{ font-size: 1.75rem; margin: 0 0 .4rem; }} h2 {{ font-size: 1.15rem; margin: 0 0 .3rem; }}
-p, ul {{ margin: .3rem 0; }} ul {{ padding-left: 1.2rem; }}
-.answer {{ font-size: 1.35rem; white-space: pre-line; }}
-.caption, footer {{ color: {SOFT_INK}; font-size: .9rem; }}
-/* A grid knows the width of its first picture before the second is read; plotly measures while the file is read. */
-.pictures {{ display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }}
-.pictures section {{ min-width: 0; }}
-@media (min-width: 800px) {{ .pictures.two {{ grid-template-columns: repeat(2, minmax(0, 1fr)); }} }}
-.scroll {{ overflow-x: auto; }}
-.card {{ border: 2px solid {PRIVATE}; border-radius: .5rem; padding: .6rem .9rem; margin: .7rem 0; }}
-table {{ border-collapse: collapse; font-size: .85rem; margin: .3rem 0; }}
-caption {{ text-align: left; font-weight: 600; }}
-th, td {{ border-bottom: 1px solid {RULE}; padding: .1rem .6rem; text-align: left; }}
-.two table {{ font-size: .75rem; }} .two th, .two td {{ padding: .1rem .3rem; }}
-@page {{ size: A4; margin: 11mm; }}
-@media print {{ html {{ font-size: 12px; }} button {{ display: none; }}
-  body {{ margin: 0; font-size: 1rem; line-height: 1.35; max-width: none; }}
-  .pictures.two {{ grid-template-columns: repeat(2, minmax(0, 1fr)); }}
-  .pictures section, .card, tr {{ break-inside: avoid; }} h2 {{ break-after: avoid; }} .card {{ margin: .4rem 0; }} }}
-"""
-_SAVE = """
-function save(format, filename) {
-  const drawn = document.getElementById("picture-0"), { width, height } = drawn.getBoundingClientRect();
-  Plotly.downloadImage({ data: drawn.data, layout: drawn.layout }, { format, width, height, scale: 2, filename });
-}
-"""
-
-# How each of our files begins: one that is opened asks nobody for anything.
-HEAD = """\
-<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ title }}</title><style>{{ style }}</style>
-"""
-_PAGE = (
-    HEAD
-    + """\
-<script>window.PlotlyConfig = {MathJaxConfig: 'local'};</script><script>{{ plotly() }}</script></head>
-<body><h1>{{ title }}</h1>{% block body %}{% endblock %}</body></html>
-"""
-)
-_FIGURE = """\
-{% extends "page" %}
-{% block body %}
-{{ picture }}<p>
-{% for kind in ("png", "svg") %}
-<button onclick="save('{{ kind }}', '{{ name }}')">Save as {{ kind.upper() }}</button>
-{% endfor %}
-</p><script>{{ save }}</script>
-{% endblock %}
-"""
-_REPORT = """\
-{% extends "page" %}
-{% macro listed(sentences) %}<ul>{% for text in sentences %}<li>{{ text }}</li>{% endfor %}</ul>{% endmacro %}
-{% macro numbers(title, table) %}
-<div class="scroll" tabindex="0" role="region" aria-label="Numbers of {{ title or "the picture" }}">
-<table>{% if title %}<caption>The numbers of {{ title }}</caption>{% endif %}<thead>
-<tr>{% for name in table.columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
-{% for row in table.head(most_rows).itertuples(index=False, name=None) %}
-<tr>{% for value in row %}<td>{{ value | cell }}</td>{% endfor %}</tr>
-{% endfor %}
-</tbody></table></div>
-{% if table | length > most_rows %}
-<p class="caption">and {{ "{:,}".format(table | length - most_rows) }} more rows, which the CSV has</p>
-{% endif %}
-{% endmacro %}
-{% block body %}
-<p class="answer">{{ answer }}</p>
-<div class="pictures{{ " two" if pictures | length > 1 }}">
-{% for chart, picture in pictures %}
-<section>{% if chart.title %}<h2>{{ chart.title }}</h2>{% endif %}{{ picture }}
-{% if not chart.table.empty %}{{ numbers(chart.title, chart.table) }}{% endif %}</section>
-{% endfor %}
-</div>
-{% for name, first, rest in guarantees %}
-<section class="card"><h2>Is the guarantee real? {{ name }}</h2><p><b>{{ first }}</b></p>{{ listed(rest) }}</section>
-{% endfor %}
-<h2>What this does not cover</h2>{{ listed(not_covered) }}
-{% if notes %}<h2>About these numbers</h2>{{ listed(notes) }}{% endif %}
-{% if ledger %}<p><b>Ledger:</b> {{ ledger }}</p>{% endif %}
-<footer>{{ origin }}</footer>
-{% endblock %}
-"""
 
 
 def figure_html(chart: Chart, title: str) -> str:
     """One picture with its sentence as a page of its own, with buttons that save it as PNG and as SVG."""
-    return _PAGES.get_template("figure").render(title=title, name=file_stem(title), picture=_picture(chart, 0, None))
+    return TEMPLATES.get_template("figure.html").render(
+        title=title, name=file_stem(title), picture=_picture(chart, 0, None)
+    )
 
 
 def stakeholder_report(
@@ -149,7 +65,7 @@ def stakeholder_report(
     """
     when = day_and_time(made_at or datetime.now(UTC))
     height = PICTURE_HEIGHT if len(charts) == 1 else PICTURE_HEIGHT - 90
-    return _PAGES.get_template("report").render(
+    return TEMPLATES.get_template("report.html").render(
         title=question,
         answer=answer,
         pictures=[(chart, _picture(chart, number, height)) for number, chart in enumerate(charts)],
@@ -257,13 +173,15 @@ def _picture(chart: Chart, number: int, height: int | None) -> Markup:
 
 
 # Every text is escaped by Jinja2; what is Markup here is ours or plotly's.
-_PAGES = Environment(
-    loader=DictLoader({"page": _PAGE, "figure": _FIGURE, "report": _REPORT}),
+TEMPLATES = Environment(
+    loader=FileSystemLoader(ASSETS / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAGES.globals |= {"policy": Markup(POLICY), "style": Markup(_STYLE), "save": Markup(_SAVE), "most_rows": MOST_ROWS}
-_PAGES.globals["plotly"] = lambda: Markup(get_plotlyjs())
-_PAGES.filters["cell"] = lambda value: short(value) if isinstance(value, float) else str(value)
+_COLOURS = {"ink": INK, "soft_ink": SOFT_INK, "ground": WHITE, "rule": RULE, "private": PRIVATE}
+_STYLE = Markup(TEMPLATES.get_template("report.css").render(_COLOURS))
+TEMPLATES.globals |= {"policy": Markup(POLICY), "style": _STYLE, "most_rows": MOST_ROWS}
+TEMPLATES.globals["plotly"] = lambda: Markup(get_plotlyjs())
+TEMPLATES.filters["cell"] = lambda value: short(value) if isinstance(value, float) else str(value)

@@ -15,7 +15,12 @@ ROOT = Path(__file__).parents[3]
 COLOUR = re.compile(r"#[0-9A-Fa-f]{6}\b|#[0-9A-Fa-f]{3}\b(?=[\"';])|rgba?\(\s*\d|hsla?\(|\"white\"|\"black\"|: white\b")
 SOURCES = [
     path
-    for place, pattern in (("dpgrams_core", "**/*.py"), ("pages", "**/*.py"), ("assets", "*.css"))
+    for place, pattern in (
+        ("dpgrams_core", "**/*.py"),
+        ("pages", "**/*.py"),
+        ("assets", "*.css"),
+        ("assets/templates", "*.*"),
+    )
     for path in (ROOT / place).glob(pattern)
     if path != Path(style.__file__)
 ]
