@@ -72,15 +72,15 @@ def plain_pca(table: Array, d: int) -> FittedPCA:
 # The seeds of the tables, as the authors' scripts have them.
 
 
-def mode_seeds(sizes: Sequence[int], epsilons: Sequence[float], first: int = 42) -> TableSeeds:
+def mode_seeds(sizes: Sequence[int], epsilons: Sequence[float]) -> TableSeeds:
     """One draw of the records a size, 42, 43, …; runs 42 + 100 (number of the size) + 1000 (number of ε) + run."""
 
     def seeds(n: int, epsilon: float, run: int) -> tuple[int | None, int | None]:
         if n not in sizes:
             return None, None
         place = list(sizes).index(n)
-        noise = first + 100 * place + 1000 * list(epsilons).index(epsilon) + run if epsilon in epsilons else None
-        return first + place, noise
+        noise = 42 + 100 * place + 1000 * list(epsilons).index(epsilon) + run if epsilon in epsilons else None
+        return 42 + place, noise
 
     return seeds
 

@@ -7,9 +7,10 @@ with ``public`` in their name have columns that no record was looked at for.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -76,22 +77,26 @@ def _digits(components: Callable[[Array, int], FittedPCA]) -> ClusterTable:
     source = load_digits()
     standard, mean, scale = standardise(source.data)
     fitted = components(standard, DIGITS_COLUMNS)
-    return ClusterTable(
-        points=fitted.scores,
-        labels=source.target,
-        representation=Representation(
-            space="64 standardised pixels",
-            fitted=True,
-            scale=fitted.scale,
-            components=fitted.components,
-            offset=fitted.offset,
-            centroids=class_means(standard, source.target, 10),
-            class_names=tuple("0123456789"),
-            picture_shape=(8, 8),
-            picture_mean=mean,
-            picture_scale=scale,
-        ),
+    picture = {"picture_shape": (8, 8), "picture_mean": mean, "picture_scale": scale}
+    return _by_components("64 standardised pixels", fitted, standard, source.target, "0123456789", **picture)
+
+
+def _by_components(
+    space: str, fitted: FittedPCA, standard: Array, labels: Array, class_names: Iterable[object], **picture: Any
+) -> ClusterTable:
+    """Standardised records (n, p) in the components that were fitted on them."""
+    names = tuple(map(str, class_names))
+    representation = Representation(
+        space=space,
+        fitted=True,
+        scale=fitted.scale,
+        components=fitted.components,
+        offset=fitted.offset,
+        centroids=class_means(standard, labels, len(names)),
+        class_names=names,
+        **picture,
     )
+    return ClusterTable(points=fitted.scores, labels=labels, representation=representation)
 
 
 @lru_cache(maxsize=1)
@@ -102,19 +107,7 @@ def tumours() -> ClusterTable:
     source = load_breast_cancer()
     standard, _, _ = standardise(source.data)
     fitted = whitened_pca(standard, TUMOURS_COLUMNS)
-    return ClusterTable(
-        points=fitted.scores,
-        labels=source.target,
-        representation=Representation(
-            space="30 standardised measures",
-            fitted=True,
-            scale=fitted.scale,
-            components=fitted.components,
-            offset=fitted.offset,
-            centroids=class_means(standard, source.target, 2),
-            class_names=tuple(str(name) for name in source.target_names),
-        ),
-    )
+    return _by_components("30 standardised measures", fitted, standard, source.target, source.target_names)
 
 
 @lru_cache(maxsize=1)
@@ -194,19 +187,7 @@ def _genes(genes: Path, classes: Path, _times: tuple[int, ...]) -> ClusterTable:
     class_names, labels = np.unique(ordered.to_numpy(dtype=str), return_inverse=True)
     standard, _, _ = standardise(table)
     fitted = whitened_pca(standard, RNASEQ_COLUMNS)
-    return ClusterTable(
-        points=fitted.scores,
-        labels=labels,
-        representation=Representation(
-            space=f"{table.shape[1]:,} standardised genes",
-            fitted=True,
-            scale=fitted.scale,
-            components=fitted.components,
-            offset=fitted.offset,
-            centroids=class_means(standard, labels, len(class_names)),
-            class_names=tuple(str(name) for name in class_names),
-        ),
-    )
+    return _by_components(f"{table.shape[1]:,} standardised genes", fitted, standard, labels, class_names)
 
 
 @lru_cache(maxsize=1)

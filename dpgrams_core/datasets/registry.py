@@ -222,7 +222,7 @@ def _clip(value: float) -> tuple[tuple[str, Any], ...]:
     return (("clip_multiplier", value),)
 
 
-register(
+for _info in (
     DatasetInfo(
         name="four_corners",
         title="Four corners",
@@ -237,9 +237,7 @@ register(
             mode_seeds(PAPER_SIZES, _MODES["epsilons"]),
         ),
         **_MODES,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="t_mixture",
         title="Five t-bumps",
@@ -254,9 +252,7 @@ register(
             mode_seeds(PAPER_SIZES, _MODES["epsilons"]),
         ),
         **_MODES,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="sinusoid",
         title="Two waves",
@@ -272,9 +268,7 @@ register(
             regression_seeds,
         ),
         **_REGRESSION,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="three_component",
         title="Three steps",
@@ -291,9 +285,7 @@ register(
             regression_seeds,
         ),
         **_REGRESSION,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="blobs",
         title="Four blobs",
@@ -316,9 +308,7 @@ register(
             _public("their own coordinates, -14 to 14", partial(drawn_blobs, default_n=1_000, public=True)),
         ),
         **_CLUSTERS,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="iris",
         title="Iris",
@@ -333,9 +323,7 @@ register(
         curve_pieces=(5, 1),
         designs=(_public("lengths in cm, 0 to 10, and widths, 0 to 5", partial(some_rows, public_iris)),),
         **_REAL,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="digits",
         title="Digits",
@@ -363,9 +351,7 @@ register(
             _public("its 64 pixels, 0 to 16", partial(some_rows, public_digits), 64),
         ),
         **_REAL,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="mnist",
         title="MNIST",
@@ -389,9 +375,7 @@ register(
             _public("scaling and components fitted on the 1,000 public pictures", partial(some_rows, public_mnist)),
         ),
         **_REAL,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="uneven",
         title="Uneven clouds",
@@ -406,9 +390,7 @@ register(
         delta=1e-5,
         offered=(200, 500, 1_000, 2_000, 5_000, 10_000, 20_000),
         **_CLUSTERS,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="tumours",
         title="Breast tumours",
@@ -423,9 +405,7 @@ register(
         offered=(100, 200, 400, 569),
         slow=True,
         **_REAL,
-    )
-)
-register(
+    ),
     DatasetInfo(
         name="rnaseq",
         title="Cancer RNA-Seq",
@@ -447,5 +427,6 @@ register(
             counted_from(12),
         ),
         **_REAL,
-    )
-)
+    ),
+):
+    register(_info)

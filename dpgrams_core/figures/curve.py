@@ -128,9 +128,9 @@ def upright(figure: go.Figure, x: float, text: str, *, line: dict, top: bool, ri
     )
 
 
-def so_far(done: int, total: int, what: str = "points") -> str:
+def so_far(done: int, total: int) -> str:
     """A last sentence while a picture fills in, and nothing once it is whole."""
-    return f" {done} of {total} {what} so far." if done < total else ""
+    return f" {done} of {total} points so far." if done < total else ""
 
 
 def counted_runs(count: int) -> str:

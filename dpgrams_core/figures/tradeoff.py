@@ -68,7 +68,6 @@ def lab_panel(
     panel: Any,
     *,
     theory: bool = False,
-    height: int = 380,
 ) -> go.Figure:
     """One panel (of ``panels_of``) of curves with bands of one standard error; ``theory`` lays slopes over the MSE.
 
@@ -91,7 +90,7 @@ def lab_panel(
     if theory:
         traces += rate_traces(of_panel(known, layout, panel), variable=layout.x, d=columns_of(cells))
     y_axis = {"title": scored.axis, **_scale(known, measure, scored.log_axis)}
-    figure = plain_layout(go.Figure(traces), height, x_axis, y_axis)
+    figure = plain_layout(go.Figure(traces), 380, x_axis, y_axis)
     return figure.update_layout(legend={"font": {"size": 12}, "entrywidth": 0})
 
 

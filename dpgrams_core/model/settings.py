@@ -111,11 +111,11 @@ def calibration() -> Any:
     return setting("experiments", label="Calibration", words=words, choices=CALIBRATIONS)
 
 
-def init_fraction(default: float | None = None) -> Any:
+def init_fraction() -> Any:
     """The start's share of ε."""
     words = "ε_init / ε; the ascent gets the rest. In tight squares add up: 30% leaves 95% for the ascent."
     facts = {"symbol": "ε_init / ε", "low": 0, "high": 1, "excluded": (0, 1), "steps": SHARES, "percent": True}
-    return setting(default, label="Share of ε for the start, %", words=words, empty="auto", **facts)
+    return setting(None, label="Share of ε for the start, %", words=words, empty="auto", **facts)
 
 
 def count(label: str, words: str, high: int | None, *, low: int = 1, default: int | None = None, **f: Any) -> Any:

@@ -57,11 +57,6 @@ def gaussian_rounds_epsilon(event: SubsampledGaussianRounds, delta: float) -> fl
     return max(linear, quadratic)
 
 
-def gaussian_epsilon(event: GaussianRelease, delta: float) -> float:
-    """The least epsilon of one Gaussian release at a given delta, exactly."""
-    return exact_epsilon(event.noise_scale / event.sensitivity, delta)
-
-
 def price(events: Iterable[Event], delta: float) -> Price:
     """Total cost at a given delta.
 
@@ -96,7 +91,7 @@ def price(events: Iterable[Event], delta: float) -> Price:
         if isinstance(event, ExponentialDraws):
             stages.append(("start (DAP)", event.count * event.epsilon_each))
         elif isinstance(event, GaussianRelease):
-            stages.append(("the release", gaussian_epsilon(event, delta)))
+            stages.append(("the release", exact_epsilon(event.noise_scale / event.sensitivity, delta)))
             spent_delta = delta
         elif isinstance(event, GaussianRounds):
             stages.append(("ascent", rounds_epsilon(event, delta)))

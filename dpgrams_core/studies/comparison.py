@@ -77,11 +77,6 @@ def blind_error(box: Array) -> float:
     return float(((box[:, 1] - box[:, 0]) ** 2).sum() / 6)
 
 
-def predicted_release(h: float, *, n: int, box: Array, sigma: float) -> Prediction:
-    """The functional release: the prediction that its bandwidth rule minimises."""
-    return Prediction(*bandwidths.predicted_release_error(h, n=n, d=len(box), box=box, sigma=sigma), blind_error(box))
-
-
 def predicted_mean_shift(h: float, *, n: int, box: Array) -> Prediction:
     """Mean shift run to its end: only the sample and the smoothing move the peak."""
     q = h**2 + _spread(box) ** 2
@@ -288,15 +283,16 @@ def _functional_row(candidate: Candidate, data: Dataset, records: Array) -> Row:
     rule = bandwidths.release_bandwidth(n=data.n, d=data.dimension, box=data.box, sigma=wanted)
     bandwidth = bandwidths.Bandwidth(rule * (spec.bandwidth_scale or 1.0), "release", True)
     event = release_event(spec, data.n, data.box, bandwidth.value)
-    sigma = event.noise_scale
+    facts: dict[str, Any] = {"n": data.n, "d": data.dimension, "box": data.box, "sigma": event.noise_scale}
+    errors = bandwidths.predicted_release_error(bandwidth.value, **facts)  # what its bandwidth rule minimises
     return Row(
         candidate=candidate,
         guarantee=data.qualified(release_guarantee(spec, bandwidth, event), spec),
         bandwidth=bandwidth.value,
         events=(event,),
         stages=price((event,), spec.delta).stages,
-        prediction=predicted_release(bandwidth.value, n=data.n, box=data.box, sigma=sigma),
-        noise=sigma,
+        prediction=Prediction(*errors, blind_error(data.box)),
+        noise=event.noise_scale,
         signal=typical_height(records, bandwidth.value, data.n),
         hides="height",
         facts="one release",

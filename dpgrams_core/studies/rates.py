@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import linear_regression
 
 from dpgrams_core.model.checks import finite, one_of, positive, whole
 from dpgrams_core.model.errors import SpecError
@@ -110,10 +111,7 @@ def measured_slope(x_values: Sequence[float], y_values: Sequence[float]) -> floa
     """
     if len(set(x_values)) < 2 or not all(0 < y < math.inf for y in y_values):
         return math.nan
-    x, y = [math.log(value) for value in x_values], [math.log(value) for value in y_values]
-    middle, level = sum(x) / len(x), sum(y) / len(y)
-    products = sum((a - middle) * (b - level) for a, b in zip(x, y, strict=True))
-    return products / sum((a - middle) ** 2 for a in x)
+    return linear_regression([math.log(x) for x in x_values], [math.log(y) for y in y_values]).slope
 
 
 def _checked(d: int, beta: float) -> tuple[int, float]:

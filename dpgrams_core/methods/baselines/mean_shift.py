@@ -174,7 +174,7 @@ def default_bandwidth(points: Array, count_known: bool) -> float:
     return SPACINGS * spread * n ** (-1 / d) if count_known else spread * n ** (-1 / (d + 4))
 
 
-def bounded_climb(points: Array, h: float, starts: Array, most_steps: int = MOST_STEPS) -> Array:
+def bounded_climb(points: Array, h: float, starts: Array) -> Array:
     """Where mean shift from ``starts`` is after at most so many steps, by matrix products.
 
     Single precision where its rounding stays below a thousandth of an exponent, which is three times as fast.  Cost
@@ -200,7 +200,7 @@ def bounded_climb(points: Array, h: float, starts: Array, most_steps: int = MOST
         seen = sums[:, -1] > 0
         return np.where(seen[:, None], sums[:, :-1] / np.where(seen, sums[:, -1], 1)[:, None] - here, 0)
 
-    at = climb_to_rest(shift, ((starts - middle) / h).astype(kind), STANDS_STILL, most_steps)
+    at = climb_to_rest(shift, ((starts - middle) / h).astype(kind), STANDS_STILL, MOST_STEPS)
     return at.astype(float) * h + middle
 
 

@@ -46,14 +46,6 @@ def exact_score(chosen: Plan, batch: Array, at: Array) -> tuple[Array, float]:
     return stabilised_score(chosen.kernel, batch, at, h, chosen.gradient_clip, chosen.density_floor)
 
 
-def noisy_score(chosen: Plan, batch: Array, at: Array, noise: Noise, score: Score) -> tuple[Array, float]:
-    """What a round releases: the score with its noise."""
-    exact, share = score(chosen, batch, at)
-    away = scipy.spatial.distance.cdist(at, at)
-    correlation = np.exp(-away / chosen.bandwidth.value)  # K_t, of the *current* iterates
-    return exact + noise.correlated_gaussian(correlation, chosen.sigma, at.shape[1]), share
-
-
 def ascend(chosen: Plan, points: Array, starts: Array, noise: Noise, score: Score = exact_score) -> tuple[Array, Array]:
     """The rounds of alg:dpgrams, one minibatch for all starts: trajectories (T+1, k, d), clipped share of each round.
 
@@ -66,8 +58,10 @@ def ascend(chosen: Plan, points: Array, starts: Array, noise: Noise, score: Scor
     for _ in range(chosen.n_steps):
         checkpoint()
         batch = points[noise.batch(len(points), chosen.batch_size)]
-        found, share = noisy_score(chosen, batch, x, noise, score)
-        x = x + chosen.step_size * found
+        exact, share = score(chosen, batch, x)
+        away = scipy.spatial.distance.cdist(x, x)
+        correlation = np.exp(-away / chosen.bandwidth.value)  # K_t, of the *current* iterates
+        x = x + chosen.step_size * (exact + noise.correlated_gaussian(correlation, chosen.sigma, x.shape[1]))
         path.append(x)
         clipped.append(share)
     return np.stack(path), np.array(clipped)

@@ -141,13 +141,6 @@ def exact_shift(chosen: Plan, batch: Array, at: Array) -> tuple[Array, float]:
     return chosen.h**2 * score[:, 1], share
 
 
-def noisy_shift(chosen: Plan, batch: Array, at: Array, noise: Noise) -> tuple[Array, float]:
-    """One round's released steps (k,) with the noise of the current joint states, and the share of clipped ones."""
-    shift, share = exact_shift(chosen, batch, at)
-    correlation = np.exp(-scipy.spatial.distance.cdist(at, at) / chosen.h)  # K_t of alg:dp-pms
-    return shift + noise.correlated_gaussian(correlation, chosen.sigma, 1)[:, 0], share
-
-
 def pooled_rounds(chosen: Plan) -> PooledRounds:
     """The rounds of ``tight`` read together, before the first of them."""
     assert chosen.process_noise is not None
@@ -229,7 +222,10 @@ def ascend(chosen: Plan, starts: Array, noise: Noise) -> tuple[Array, float]:
     for _ in range(chosen.n_steps):
         checkpoint()
         batch = chosen.points[noise.batch(len(chosen.points), chosen.batch_size)]
-        shift, share = noisy_shift(chosen, batch, at, noise)
+        shift, share = exact_shift(chosen, batch, at)
+        away = scipy.spatial.distance.cdist(at, at)
+        correlation = np.exp(-away / chosen.h)  # K_t of alg:dp-pms, of the current joint states
+        shift = shift + noise.correlated_gaussian(correlation, chosen.sigma, 1)[:, 0]
         at = np.stack([at[:, 0], at[:, 1] + chosen.spec.step_size * shift], axis=1)
         path.append(at)
         clipped.append(share)

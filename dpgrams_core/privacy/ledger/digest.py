@@ -118,10 +118,8 @@ class ContentDigest:
         )
 
 
-def identity_of(columns: Mapping[str, Array], of_all: Sequence[str] | None = None) -> Identity:
+def identity_of(columns: Mapping[str, Array]) -> Identity:
     """What a table of numbers is known by, whatever the order of its rows and columns.
-
-    ``of_all`` are the names of all columns of its file, where there are some that hold no numbers.
 
     >>> one = identity_of({"a": np.array([1.0, 2.0]), "b": np.array([3.0, 4.0])})
     >>> other = identity_of({"b": np.array([4.0, 3.0]), "a": np.array([2.0, 1.0])})
@@ -131,7 +129,7 @@ def identity_of(columns: Mapping[str, Array], of_all: Sequence[str] | None = Non
     """
     digest = ContentDigest()
     digest.add(columns)
-    return digest.finish(list(columns), of_all)
+    return digest.finish(list(columns))
 
 
 def _rows(columns: Mapping[str, Array]) -> int:

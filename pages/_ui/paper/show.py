@@ -134,8 +134,6 @@ def _drawn(name: str, table: str, column: str, measure: str, shipped: Shipped) -
 
 
 Known = Mapping[str, Mapping[str, Standing]]  # experiment, column
-
-
 Again = Mapping[str, Repetition]  # experiment: its private column as run, again by us
 
 
@@ -216,7 +214,8 @@ def _introduced(experiment: Experiment, name: str, measure: str) -> Shipped | No
     found, why = finished(experiment.name)
     _about(name, measure)
     if found is None:
-        _missing(experiment, why)
+        st.info(f"{why.split(': run')[0].rstrip('.')}. This command makes it:")
+        st.code(f"{command(experiment)} --ship", language="bash", wrap_lines=True)
     return found
 
 
@@ -353,11 +352,6 @@ def _about(name: str, measure: str) -> None:
     curve = [] if link is None else [f"{link.markdown}."]
     there = [f"In the paper: {readable(words.labels)}."] if words.labels else []
     st.caption(" ".join([*there, *notes, *curve]))
-
-
-def _missing(experiment: Experiment, why: str) -> None:
-    st.info(f"{why.split(': run')[0].rstrip('.')}. This command makes it:")
-    st.code(f"{command(experiment)} --ship", language="bash", wrap_lines=True)
 
 
 def command(experiment: Experiment) -> str:
