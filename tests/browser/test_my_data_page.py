@@ -1,4 +1,4 @@
-"""The My data page in a real browser: a file, a paid release, the same file again, and twenty sessions at once."""
+"""The My data page in a real browser: a file, a paid release, the same file again, and eight sessions at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from tests.heard import serious
 from tests.secret_search import found_in
 
-SESSIONS = 20
+SESSIONS = 8
 RELEASING = 3
 PLANTED = {"age": 91.7384620538171, "pay": 93.6455463271184}  # one person, the largest in both columns
 
@@ -107,7 +107,7 @@ def test_a_file_is_released_once_and_its_budget_is_not_refilled(make_dashboard, 
     again.shoot("my_data_390_dark")
 
 
-def test_twenty_sessions_at_once_each_with_its_own_data(make_dashboard):
+def test_eight_sessions_at_once_each_with_its_own_data(make_dashboard):
     first = make_dashboard(900)
     # Tabs of one browser: each has its own session on the server, and they share the page's code.
     tabs = [first] + [type(first)(first.page.context.new_page(), first.address) for _ in range(SESSIONS - 1)]

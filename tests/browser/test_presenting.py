@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from dpgrams_core.studies.lessons import lessons
@@ -41,10 +40,11 @@ def assert_on_one_screen(page):
     assert picture["y"] + picture["height"] <= height
 
 
-@pytest.mark.parametrize(("width", "height", "scheme"), [(1280, 720, "light"), (1440, 900, "dark")])
-def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
-    make_dashboard, new_context, tmp_path, width, height, scheme
-):
+DESKS = [(1280, 720, "light"), (1440, 900, "dark")]
+
+
+def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(make_dashboard, new_context, tmp_path):
+    width, height, scheme = DESKS[0]
     dashboard = make_dashboard(width, scheme).watching_console()
     page = dashboard.page
     page.set_viewport_size({"width": width, "height": height})
@@ -111,6 +111,7 @@ def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
         page.goto(address)  # another visitor with the link
         expect(where).to_have_text(scene)
         dashboard.settle()
+    assert_shown_on_another_desk(make_dashboard, deck_link)
     page.get_by_role("button", name="Leave").click()
     dashboard.settle()
     dialog = share(dashboard, "Scenes of a talk")
@@ -119,9 +120,31 @@ def test_a_page_is_shared_and_becomes_a_scene_that_the_keys_show(
         page.get_by_role("button", name="Save as a page (HTML)").click()
     waiting.value.save_as(tmp_path / "deck.html")
     dashboard.settle()
-    alone = new_context(width, color_scheme=scheme, offline=True).new_page()
-    alone.set_viewport_size({"width": width, "height": height})
-    assert_plays_from_disk(alone, tmp_path / "deck.html")
+    for width, height, scheme in DESKS:
+        alone = new_context(width, color_scheme=scheme, offline=True).new_page()
+        alone.set_viewport_size({"width": width, "height": height})
+        assert_plays_from_disk(alone, tmp_path / "deck.html")
+
+
+def assert_shown_on_another_desk(make_dashboard, deck_link):
+    """Each scene fits, and the dialog of another page opens, for somebody with the link, a wide window and the dark."""
+    width, height, scheme = DESKS[1]
+    dashboard = make_dashboard(width, scheme).watching_console()
+    page = dashboard.page
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(deck_link)
+    for scene in ("1 / 3  Four hills", "2 / 3  What it means", "3 / 3  The idea"):
+        expect(page.locator(".where")).to_have_text(scene)
+        expect(page.locator("canvas, .stPlotlyChart, section[data-step]").first).to_be_visible()
+        dashboard.settle()
+        assert_on_one_screen(page)
+        if not scene.startswith("3"):
+            page.keyboard.press("ArrowRight")
+    dashboard.shoot("start_presented_dark")
+    page.get_by_role("button", name="Leave").click()
+    dashboard.settle()
+    share(dashboard, "This page as a link", ".st-key-share_start button")
+    dashboard.shoot("share_dark")
 
 
 LAST = [(lesson.name, len(lesson.steps)) for lesson in lessons()]  # the step of a lesson that has most beside it
