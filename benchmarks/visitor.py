@@ -81,6 +81,7 @@ class Answer:
     seconds: float
     size: int  # in bytes
     kinds: dict[str, int]  # bytes by the kind of the element
+    parts: int  # boxes, elements and controls that were drawn
     failed: bool
 
 
@@ -147,19 +148,20 @@ class Visitor:
         """Ask for a run, and read until it is drawn."""
         kinds: dict[str, int] = {}
         used: set[str] = set()
-        failed, started = False, time.perf_counter()
+        failed, parts, started = False, 0, time.perf_counter()
         self._socket.send(message.SerializeToString())
         while True:
             data = self._socket.recv(timeout=patience)
             told = ForwardMsg.FromString(data)
             kind = self._noted(told)
             kinds[kind] = kinds.get(kind, 0) + len(data)
+            parts += told.WhichOneof("type") in ("delta", "ref_hash")
             used |= {told.hash} if told.metadata.cacheable else {told.ref_hash} - {""}
             failed |= kind == "exception" or FAILURE in told.delta.new_element.alert.body
             if kind == "script_finished" and told.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
                 break
         self._kept = {one: age + 1 for one, age in self._kept.items() if age < KEPT_FOR} | dict.fromkeys(used, 0)
-        return Answer(time.perf_counter() - started, sum(kinds.values()), kinds, failed)
+        return Answer(time.perf_counter() - started, sum(kinds.values()), kinds, parts, failed)
 
     def _noted(self, message: ForwardMsg) -> str:
         """The kind of a message; a control in it, and what is to be asked for again, is remembered."""

@@ -106,7 +106,7 @@ def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
 def landscape(key: Hashable, data: Dataset, grid: DensityGrid, bandwidth: float) -> None:
     """The plain density in 3-D; a switch, since machines without a graphics card draw it slowly."""
     st.subheader("The landscape (not private)")
-    if st.toggle("Draw it in 3-D", key="landscape", persist_state="session"):
+    if st.toggle("Draw it in 3-D", key="landscape", persist_state="session") and charts.scrolled_to("landscape", key):
         charts.chart(cache.picture(key, surface_chart, data, grid, bandwidth), "surface")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -127,6 +128,21 @@ def again(run: Run, data: Dataset) -> Chart:
     return pictures.runs_chart(data, [cache.release(replace(run, seed=run.seed + number)) for number in range(RUNS)])
 
 
+def beside_and_at_one_x(run: Run, data: Dataset, release: Release, branches: Chart, shown: Hashable) -> None:
+    """The curves over x and, for one x, the density of y; drawn when they are scrolled to."""
+    if not charts.scrolled_to("beside", shown):
+        return
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        charts.chart(branches, "branches")
+    with right:
+        slices, place = cache.slices(run), st.session_state["reg_x"]
+        charts.chart(cache.picture((run, place), pictures.slice_chart, data, release, slices, place), "slice")
+        st.select_slider("x", PLACES, key="reg_x", help="The predictor to look at (x).", persist_state="session")
+    of_slices = (run, "branches_chart", "slice_chart", place)
+    charts.follow_pointer("branches_chart", of_slices, partial(cache.slices_as_sent, *of_slices))
+
+
 layout.open_page(QUESTION, "pages/regression.py")
 group = Group()
 with st.sidebar:
@@ -194,15 +210,7 @@ curves = [(titles[name], fit) for name, fit in fits.items() if name in chosen an
 shown = (run, tuple(sorted(chosen)), tuple(title for title, _ in curves))
 also = {"records": "records" in chosen, "truth": "truth" in chosen}
 branches = cache.picture(shown, pictures.branches_chart, data, curves, **also)
-left, right = st.columns([3, 2], gap="medium")
-with left:
-    charts.chart(branches, "branches")
-with right:
-    slices, place = cache.slices(run), st.session_state["reg_x"]
-    charts.chart(cache.picture((run, place), pictures.slice_chart, data, release, slices, place), "slice")
-    st.select_slider("x", PLACES, key="reg_x", help="The predictor to look at (x).", persist_state="session")
-of_slices = (run, "branches_chart", "slice_chart", place)
-charts.follow_pointer("branches_chart", of_slices, partial(cache.slices_as_sent, *of_slices))
+charts.part("beside", group.keys, partial(beside_and_at_one_x, run, data, release, branches, shown))
 private = [run, *([other] if beside else [])]
 with files_place:
     exports.simulation_files(

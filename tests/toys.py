@@ -93,7 +93,7 @@ def look_everywhere() -> dict[str, Any]:
     exports.download = listening
     jobs.WarmPool.ready = property(lambda _: False)  # processes would not know the toys
     jobs.WARM_SECONDS = 0.0
-    charts.scrolled_to = lambda *_: True  # type: ignore[assignment]  # nobody scrolls here
+    charts.scrolled_to = charts.unfolded = lambda *_: True  # type: ignore[assignment]  # nobody scrolls or unfolds here
     found: dict[str, Any] = {}
 
     # The engine, the command line and a sweep.

@@ -7,7 +7,9 @@ export default function ({ data, parentElement }) {
     const context = copy.getContext("2d");
     Object.assign(context, { fillStyle: paper }).fillRect(0, 0, copy.width, copy.height);
     context.drawImage(drawn, 0, 0);
-    Object.assign(document.createElement("a"), { href: copy.toDataURL(), download: `${data.name}.png` }).click();
+    const epsilon = drawn.closest("figure")?.dataset.epsilon; // of what is shown, which the handle may have moved
+    const download = `${data.name}${epsilon ? `-epsilon-${epsilon}` : ""}.png`;
+    Object.assign(document.createElement("a"), { href: copy.toDataURL(), download }).click();
   };
   const save = (format) => {
     const drawn = document.querySelector(`[class*="st-key-${data.chart}"] .js-plotly-plot`);

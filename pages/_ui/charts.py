@@ -50,12 +50,27 @@ def chart(picture: Chart, key: str, title: str = "") -> None:
 
 
 def table(picture: Chart, key: str, title: str = "", *, canvas: bool = False) -> None:
-    """The numbers of a chart, and its files; one that is on a ``canvas`` has its sentence here too."""
-    with st.expander("Table and downloads", key=f"{key}_table"):
-        if canvas:
-            st.caption(picture.sentence)
-        st.dataframe(picture.table, hide_index=True, width="stretch")
-        exports.chart_files(picture, key, title, canvas=canvas)
+    """The numbers of a chart, and its files; one that is on a ``canvas`` has its sentence here too.
+
+    They are sent once they are unfolded, by a part of the page of their own: a third of a redraw, which few look at.
+    """
+
+    def alone() -> None:
+        folded = st.expander("Table and downloads", key=f"{key}_table", on_change="rerun")
+        if not unfolded(folded):
+            return
+        with folded:
+            if canvas:
+                st.caption(picture.sentence)
+            st.dataframe(picture.table, hide_index=True, width="stretch")
+            exports.chart_files(picture, key, title, canvas=canvas)
+
+    st.fragment(alone)()
+
+
+def unfolded(folded: Any) -> bool:
+    """Whether what can be folded away is open now."""
+    return bool(folded.open)
 
 
 def begin(settings: Hashable, seconds: float, smaller: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,15 +12,17 @@ import streamlit as st
 
 from dpgrams_core import Dataset, Release
 from dpgrams_core.figures.frames import Frame, coarse_first, epsilon_stops, frame, frame_of, message, pack
-from dpgrams_core.model.format import short
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.run import Run
 from dpgrams_core.studies.costs import cell_seconds
 from pages._ui import charts, exports, jobs, state
 from pages._ui.controls import title_of
+from pages._ui.server import visitors
 
 MOST_KEPT = 64  # messages as they are sent, of at most 400 kB each
 DRAWS = 12  # of the noise, when they are asked for
+ALONE_SECONDS = 0.03  # that a new picture is ahead of the page: a browser draws all that has come before it shows any
+HEAD_START_SECONDS = 0.25  # for what is drawn already: a thread that computes holds up the one that sends
 ASKED = "_draws_asked"  # the run that this visitor wants to see with other noise
 
 _html, _css, _js, _letter_js = (
@@ -54,7 +57,7 @@ def show(
     if head is not None:
         with st.container(horizontal=True, vertical_alignment="center", key=f"{key}_head"):
             head()
-            exports.canvas_file(key, f"dp-grams-{run.dataset}-{run.method}-epsilon-{short(run.epsilon)}")
+            exports.canvas_file(key, f"dp-grams-{run.dataset}-{run.method}")
     stops = (run.epsilon,) if held else epsilon_stops(run.method)
     title, data = title_of(run), data.for_many_runs()
 
@@ -80,12 +83,15 @@ def show(
         _letter(data=told, key=f"{key}_state", height=1)
         work = jobs.one_by_one(("frames", base), coarse_first(stops, run.epsilon), at)
         # That of the release that is there needs no other run.
-        here = work.found().get(run.epsilon) or frame_of(data, release, run, title)
+        known = work.found().get(run.epsilon)
+        here = known or frame_of(data, release, run, title)
         state.on_stage(key, lambda found=work.found: (told, message(key, scene, _with([here], found()))))
         if charts.may_run(key, base, len(stops) * cell_seconds(run), smaller):
             _filling(work, [here], scene, key, base)
         else:
             _send([here], scene, key, base)
+        if known is None:
+            time.sleep(ALONE_SECONDS)
         if st.session_state.get(ASKED) == run:
             seeds = range(run.seed + 1, run.seed + 1 + DRAWS)
             work = jobs.one_by_one(("draws", run), seeds, lambda seed: frame(data, replace(run, seed=seed), title))
@@ -103,8 +109,12 @@ def _filling(work: jobs.Work, first: list[Frame], scene: dict[str, Any], key: st
         if work.error:
             st.caption(f"Not all results could be made. {work.error}")
 
+    def steps() -> Iterator[Any]:
+        time.sleep(HEAD_START_SECONDS)
+        yield from work.steps()
+
     # What is there is drawn at once: nobody waits for the other frames.
-    jobs.live(replace(work, begun=lambda _found: True), draw)
+    jobs.live(replace(work, steps=steps, begun=lambda _found: True), draw)
 
 
 def _with(first: list[Frame], found: dict[Any, Frame]) -> list[Frame]:
@@ -129,3 +139,6 @@ def _as_sent(
 ) -> bytes:
     """The message of some frames, made once for all visitors: public settings and simulated records only."""
     return message(key, _scene, _frames)
+
+
+visitors.WHEN_EMPTY.append(_as_sent.clear)

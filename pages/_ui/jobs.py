@@ -32,7 +32,8 @@ from dpgrams_core.sweeps.executors import Processes, working_for
 from dpgrams_core.sweeps.run import stream_partial
 from pages._ui.server import visitors
 
-MOST_KEPT = 200  # results of work that is no sweep, such as a search for ε
+MOST_KEPT = 200  # results of work that is no sweep, such as a search for ε or the frames of a handle
+MOST_AT_REST = 8  # the same while nobody is there: a class that draws new noise leaves a hundred handles' frames behind
 MOST_RUNS_KEPT = 400_000  # a run is some ten numbers; the Tradeoff page allows sweeps of half of it
 PATIENCE_SECONDS = 150  # a tab in the background asks once a minute, and then its job must not stop
 TURNED_SECONDS = 2.0  # that a job goes on once its page was drawn anew and has not asked for it again
@@ -280,6 +281,12 @@ class Jobs:
             self._jobs.pop(key, None)
             self._waiting.pop(key, None)
 
+    def shrink(self, most: int) -> None:
+        """Forget all results but so many, those that are newest."""
+        with self._lock:
+            while len(self.kept) > most:
+                self.kept.popitem(last=False)
+
     @staticmethod
     def _start(work: Iterator[None]) -> None:
         threading.Thread(target=deque, args=(work, 0), daemon=True).start()
@@ -305,8 +312,7 @@ class Jobs:
                         with self._lock:
                             self.kept[key] = step
                             self.kept.move_to_end(key)
-                            while len(self.kept) > MOST_KEPT:
-                                self.kept.popitem(last=False)
+                        self.shrink(MOST_KEPT)
                     if job.stopped or not self._someone_waits(key):
                         raise Stopped
                     yield
@@ -415,7 +421,9 @@ def memory() -> RunMemory:
 @st.cache_resource(show_spinner=False)
 def jobs() -> Jobs:
     """The jobs of this server."""
-    return Jobs()
+    made = Jobs()
+    visitors.WHEN_EMPTY.append(lambda: made.shrink(MOST_AT_REST))
+    return made
 
 
 @st.cache_resource(show_spinner=False)

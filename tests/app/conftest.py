@@ -36,9 +36,10 @@ def work_ends_first(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def all_is_looked_at(request, monkeypatch):
-    """Nobody scrolls here, so that what waits to be scrolled to is drawn at once."""
+    """Nobody scrolls or unfolds here, so that what waits for that is drawn at once."""
     if request.path.name != "test_parts.py":
         monkeypatch.setattr(charts, "scrolled_to", lambda *_: True)
+        monkeypatch.setattr(charts, "unfolded", lambda *_: True)
 
 
 @pytest.fixture(autouse=True)

@@ -47,3 +47,20 @@ def test_a_part_hurries_its_own_work_only(monkeypatch):
 
     assert words(AppTest.from_function(page).run()) == ["curve", "None"]
     assert hurried == ["mine"]
+
+
+def test_a_table_is_sent_once_it_is_unfolded():
+    def page():
+        import pandas as pd
+        import plotly.graph_objects as go
+
+        from dpgrams_core.figures.style import Chart
+        from pages._ui import charts
+
+        charts.table(Chart(go.Figure(), "It rises.", pd.DataFrame({"x": [1, 2]})), "some", canvas=True)
+
+    app = AppTest.from_function(page).run()
+    assert (words(app), len(app.dataframe)) == ([], 0)
+    app.session_state["some_table"] = True  # as a press on it leaves it
+    assert words(app.run()) == ["It rises."]
+    assert app.dataframe[0].value["x"].tolist() == [1, 2]

@@ -57,7 +57,10 @@ def table_file(frame: pd.DataFrame, name: str, label: str = "CSV") -> File:
 
 
 def canvas_file(chart: str, name: str) -> None:
-    """What saves a picture of our own, which is drawn on a canvas, as PNG; its HTML has an SVG (``chart_files``)."""
+    """What saves a picture of our own, which is drawn on a canvas, as PNG; its HTML has an SVG (``chart_files``).
+
+    The browser adds the ε that it shows to the name.
+    """
     _saver(data={"chart": chart, "name": name, "canvas": True}, key=f"{chart}_image", width="content", height="content")
 
 

@@ -12,6 +12,7 @@ import hashlib
 import logging
 import math
 import re
+import sys
 import time
 import traceback
 from pathlib import Path
@@ -90,6 +91,9 @@ def doors() -> list[Middleware]:
     # Visitors share the cores.  The matrices of a run are small, and numerical threads that wait for a core spin: on a
     # busy machine a run with two of them took ten times the processor time of a run with one.
     one_thread()
+    # A thread that computes lets another one in after so many seconds.  Each message that is sent waits for that, and a
+    # page has a hundred: at the usual five milliseconds a page came half a second late while something was computed.
+    sys.setswitchinterval(0.0005)
     send_all_before_a_part()
     send_as_told()
     return [

@@ -17,7 +17,7 @@ from plotly.io._json import to_json
 
 from dpgrams_core.figures.sent import FEW, sent
 from dpgrams_core.figures.style import Chart
-from pages._ui import cache
+from pages._ui import cache, jobs
 from pages._ui.server import visitors
 from pages._ui.server.as_told import send_as_told
 
@@ -150,6 +150,16 @@ def test_few_results_stay_once_the_last_visitor_has_left(monkeypatch):
     assert made == []  # those that were asked for last
     square(1)
     assert made == [1]
+
+
+def test_few_results_of_jobs_stay_once_the_last_visitor_has_left(monkeypatch):
+    monkeypatch.setattr(visitors, "WHEN_EMPTY", [])
+    shared = jobs.jobs.__wrapped__()  # one of its own
+    shared.kept.update((number, number) for number in range(50))
+    visitors.forget("one who is not the last")
+    assert len(shared.kept) == 50
+    visitors.forget("the last", last=True)
+    assert list(shared.kept) == list(range(50 - jobs.MOST_AT_REST, 50))
 
 
 def test_the_door_knows_the_last_visitor(monkeypatch):
