@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 import psutil
 
 from benchmarks.visitor import Answer, Visitor, processor_seconds, running_app
+from dpgrams_core.model.places import APP
 
 PAGES = ("modes", "regression", "clusters", "tradeoff", "guarantee", "paper", "my_data")
 GOAL_MS, GOAL_KB = 60, 60
@@ -69,6 +71,7 @@ def floor(controls: int, others: int) -> float:
     """Milliseconds of the processor that a redraw of a page costs which computes nothing."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "app.py").write_text(EMPTY_PAGE.format(controls=controls, others=others), encoding="utf-8")
+        shutil.copytree(APP.parent / ".streamlit", Path(folder, ".streamlit"))
         with running_app(root=Path(folder)) as (address, server), Visitor(address) as visitor:
             settled(visitor)
             idle(server)
