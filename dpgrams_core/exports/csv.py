@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from numbers import Real
 from typing import Any
@@ -23,12 +21,9 @@ def table_csv(frame: pd.DataFrame) -> bytes:
     spreadsheet would compute gets an apostrophe in front, in the header too; so does text after a semicolon, tab
     or line break within a cell, since a spreadsheet of another country splits there.  Numbers stay numbers.
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")  # so that a lone carriage return in a cell is quoted, too
-    writer.writerow([_cell(name) for name in frame.columns])
-    for row in frame.itertuples(index=False, name=None):
-        writer.writerow([_cell(value) for value in row])
-    return text.getvalue().encode("utf-8-sig")
+    safe = frame.map(_cell).set_axis([_cell(name) for name in frame.columns], axis=1)
+    # The two signs of a line's end, so that a lone carriage return in a cell is quoted, too.
+    return safe.to_csv(index=False, lineterminator="\r\n").encode("utf-8-sig")
 
 
 def _cell(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -132,3 +133,12 @@ def time_words(seconds: float) -> str:
     if seconds < 3600:
         return f"{round(seconds / 60)} minutes"
     return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86_400 else f"{seconds / 86_400:.1f} days"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Several as people say them.
+
+    >>> listed(["age", "pay", "size"]), listed(["age"]), listed([])
+    ('age, pay and size', 'age', '')
+    """
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -24,6 +24,7 @@ import numpy as np
 from dpgrams_core.methods.registry import METHODS, as_asked, draw, read_off
 from dpgrams_core.model.environment import read_settings
 from dpgrams_core.model.errors import BudgetError, DataError, PrivacyLeakWarning, SpecError
+from dpgrams_core.model.format import listed
 from dpgrams_core.model.progress import Worker, here, uninterrupted
 from dpgrams_core.model.results import Dataset, Release
 from dpgrams_core.own_data.bounds import PrivateRange, RangePlan, plan_range, private_range
@@ -76,9 +77,7 @@ def overlap_words(data: Dataset | Table, ledger: Ledger) -> str:
         return ""
     found = ledger.overlap(account, identity)
     if found.columns:
-        what = f"a good part of the column {found.columns[0]}"
-        if len(found.columns) > 1:
-            what = f"a good part of the columns {', '.join(found.columns[:-1])} and {found.columns[-1]}"
+        what = f"a good part of the column{'s' * (len(found.columns) > 1)} {listed(found.columns)}"
     else:  # where it overlaps none itself, a third one overlaps both
         what = "many of its rows" if found.rows else "its people, by way of a third,"
     return f"This file shares {what} with one that was opened here, so their charges count together."

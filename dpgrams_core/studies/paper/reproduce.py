@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dpgrams_core.numerics.statistics import standard_error
-from dpgrams_core.studies.paper.experiments import Column, Experiment
+from dpgrams_core.studies.paper.experiments import Experiment
 from dpgrams_core.studies.paper.tables import ONE_RUN, printed_numbers
 from dpgrams_core.sweeps.run import CellResult
 
@@ -103,6 +103,10 @@ def _row(
     ours = row.get(measure, math.nan)
     spread = standard_error(result.seconds) if measure == "seconds" else row.get(f"{measure}_se", math.nan)
     compared = measure == experiment.measures[0] and not math.isnan(printed[0])
+    column, equal = experiment.column(name), None
+    if column.design and not math.isnan(printed[0]) and table != ONE_RUN and measure != "seconds":
+        pairs = zip((ours, spread), printed, strict=True)
+        equal = all(same_digits(table, column.printed, measure, *pair) for pair in pairs)
     return {
         "table": table,
         "dataset": str(cell.dataset),
@@ -121,16 +125,8 @@ def _row(
         "runs": len(result.seconds),
         "failures": len(result.failures),
         "ahead": bool(experiment.as_good(ours, printed[0])) if compared else None,
-        "equal": _equal(table, experiment.column(name), measure, (ours, spread), printed),
+        "equal": equal,
     }
-
-
-def _equal(
-    table: str, column: Column, measure: str, ours: tuple[float, float], printed: tuple[float, float]
-) -> bool | None:
-    if not column.design or math.isnan(printed[0]) or table == ONE_RUN or measure == "seconds":
-        return None
-    return all(same_digits(table, column.printed, measure, *pair) for pair in zip(ours, printed, strict=True))
 
 
 def wide(experiment: Experiment, table: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from dpgrams_core.figures.paper import Repetition, Standing, column_title, judge
 from dpgrams_core.figures.sensitivity import kernel_chart, sensitivity_chart
 from dpgrams_core.figures.style import Chart
 from dpgrams_core.model.errors import DataError
-from dpgrams_core.model.format import short
+from dpgrams_core.model.format import listed, short
 from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.studies.paper.experiments import EXPERIMENTS, Experiment
 from dpgrams_core.studies.paper.reproduce import wide
@@ -167,12 +167,9 @@ def answer(known: Known, again: Again) -> None:
 
 
 def _counts(known: Known, column: str) -> str:
-    parts = [
-        f'<b class="private">{found[column].ahead} of {found[column].cells}</b> cells of the {COUNTED[name]}'
-        for name, found in known.items()
-        if column in found
-    ]
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+    here = {name: found[column] for name, found in known.items() if column in found}
+    words = '<b class="private">{0.ahead} of {0.cells}</b> cells of the {1}'
+    return listed([words.format(found, COUNTED[name]) for name, found in here.items()])
 
 
 def _status(known: Known, column: str) -> str:

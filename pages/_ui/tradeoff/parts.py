@@ -23,7 +23,7 @@ from dpgrams_core.figures.sensitivity import kernel_chart, sensitivity_chart
 from dpgrams_core.figures.style import Chart
 from dpgrams_core.figures.tradeoff import Cost, LabLayout, lab_sentence, lab_table, middle
 from dpgrams_core.model.errors import DataError, SpecError
-from dpgrams_core.model.format import short
+from dpgrams_core.model.format import listed, short
 from dpgrams_core.model.guarantee import status_words
 from dpgrams_core.model.measures import MEASURES, measure_of, measure_titles
 from dpgrams_core.model.run import DatasetInfo, Run
@@ -241,11 +241,6 @@ def answer(known: Known, cells: Sequence[Run], measure: str) -> str:
         values = listed([_with(cost, cost.value, cost.value_se) for cost in found])
         text = f"{where} the mean {words} is {values}{against}."
     return layout.answer(f"{text} <small>({_span(cost.runs for cost in found)} runs)</small>")
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Several as people say them: a, b and c."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
 
 
 def _with(cost: Cost, value: float, spread: float) -> str:
