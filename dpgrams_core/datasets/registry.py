@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgrams_core.datasets import real
 from dpgrams_core.datasets.as_run import (
     AS_RUN,
     blob_seeds,
@@ -21,17 +22,6 @@ from dpgrams_core.datasets.as_run import (
 )
 from dpgrams_core.datasets.clusters import BOX_SIDE, MAX_N, MIN_N, ClusterTable, drawn_blobs, drawn_uneven, some_rows
 from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture
-from dpgrams_core.datasets.real import (
-    digits,
-    digits_as_run,
-    iris,
-    mnist,
-    public_digits,
-    public_iris,
-    public_mnist,
-    rnaseq,
-    tumours,
-)
 from dpgrams_core.datasets.regression import SINUSOID, THREE_COMPONENT, BranchMixture
 from dpgrams_core.model.checks import one_of, whole
 from dpgrams_core.model.results import Dataset
@@ -313,7 +303,7 @@ for _info in (
         name="iris",
         title="Iris",
         description="150 flowers of three species, by four standardised lengths.",
-        source=partial(_from_table, partial(some_rows, iris)),
+        source=partial(_from_table, partial(some_rows, real.iris)),
         box=_cluster_box(4),
         default_n=150,
         count=3,
@@ -321,14 +311,14 @@ for _info in (
         epsilons=(0.25, 0.5, 1.0, 2.5, 5.0),
         offered=(50, 75, 100, 125, 150),
         curve_pieces=(5, 1),
-        designs=(_public("lengths in cm, 0 to 10, and widths, 0 to 5", partial(some_rows, public_iris)),),
+        designs=(_public("lengths in cm, 0 to 10, and widths, 0 to 5", partial(some_rows, real.public_iris)),),
         **_REAL,
     ),
     DatasetInfo(
         name="digits",
         title="Digits",
         description="1,797 small pictures of handwritten digits, in six principal components.",
-        source=partial(_from_table, partial(some_rows, digits)),
+        source=partial(_from_table, partial(some_rows, real.digits)),
         box=_cluster_box(6),
         default_n=1_797,
         count=10,
@@ -339,7 +329,7 @@ for _info in (
         slow=True,
         **_as_run(
             "in principal components that are not whitened",
-            partial(_table_as_run, partial(some_rows, digits_as_run), PLAIN_DIGITS_SIDE),
+            partial(_table_as_run, partial(some_rows, real.digits_as_run), PLAIN_DIGITS_SIDE),
             {
                 "clip_multiplier": 1.0,
                 "starts_per_log_n": 3,
@@ -348,7 +338,7 @@ for _info in (
                 "lattice_side": 5,
             },
             counted_from(41),
-            _public("its 64 pixels, 0 to 16", partial(some_rows, public_digits), 64),
+            _public("its 64 pixels, 0 to 16", partial(some_rows, real.public_digits), 64),
         ),
         **_REAL,
     ),
@@ -357,7 +347,7 @@ for _info in (
         title="MNIST",
         description="69,000 pictures of handwritten digits, in five principal components; 1,000 more are public "
         "candidates.",
-        source=partial(_from_table, partial(some_rows, mnist)),
+        source=partial(_from_table, partial(some_rows, real.mnist)),
         box=_cluster_box(5),
         default_n=69_000,
         count=10,
@@ -369,10 +359,12 @@ for _info in (
         curve_pieces=(1, 1),
         **_as_run(
             "the same pictures; the paper's draw of the public ones is not known",
-            partial(_table_as_run, partial(some_rows, mnist), BOX_SIDE),
+            partial(_table_as_run, partial(some_rows, real.mnist), BOX_SIDE),
             {"clip_multiplier": 0.1, "starts_per_log_n": 5, "init_fraction": 0.1, "utility_steps": 1},
             no_seeds,
-            _public("scaling and components fitted on the 1,000 public pictures", partial(some_rows, public_mnist)),
+            _public(
+                "scaling and components fitted on the 1,000 public pictures", partial(some_rows, real.public_mnist)
+            ),
         ),
         **_REAL,
     ),
@@ -396,7 +388,7 @@ for _info in (
         title="Breast tumours",
         description="569 breast tumours, benign or malignant, in five principal components; no method was tuned on "
         "them.",
-        source=partial(_from_table, partial(some_rows, tumours)),
+        source=partial(_from_table, partial(some_rows, real.tumours)),
         box=_cluster_box(5),
         default_n=569,
         count=2,
@@ -411,7 +403,7 @@ for _info in (
         title="Cancer RNA-Seq",
         description="801 tumours of five kinds by 20,531 genes, in six principal components; from your copy of UCI's "
         "files.",
-        source=partial(_from_table, partial(some_rows, rnaseq)),
+        source=partial(_from_table, partial(some_rows, real.rnaseq)),
         box=_cluster_box(6),
         default_n=801,
         count=5,
@@ -422,7 +414,7 @@ for _info in (
         slow=True,
         **_as_run(
             "the same records, with the seeds of the table",
-            partial(_table_as_run, partial(some_rows, rnaseq), BOX_SIDE),
+            partial(_table_as_run, partial(some_rows, real.rnaseq), BOX_SIDE),
             {"clip_multiplier": 0.1, "starts_per_log_n": 3, "init_fraction": 0.1, "utility_steps": 10},
             counted_from(12),
         ),

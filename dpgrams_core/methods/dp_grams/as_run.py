@@ -15,17 +15,6 @@ import numpy as np
 import scipy
 
 from dpgrams_core.methods import as_run
-from dpgrams_core.methods.as_run import (
-    ATTACKED,
-    QUIET,
-    bandwidth_of,
-    correlated_noise,
-    draw_starts,
-    guarantee_as_run,
-    parts,
-    rounds_of,
-    simulation_only,
-)
 from dpgrams_core.methods.dp_grams.spec import DPGramsCSpec, DPGramsSpec
 from dpgrams_core.methods.dp_grams.starts import candidate_set
 from dpgrams_core.model.errors import SpecError
@@ -75,9 +64,9 @@ def plan_as_run(spec: DPGramsSpec, data: Dataset) -> PlanAsRun:
     usual: dict[str, Any] = {**USUAL, **dict(data.as_run)}
     share = usual["init_fraction"] if spec.init_fraction is None else spec.init_fraction
     spacing = (log_n / n) ** (1 / (d + 6)) if spec.init_bandwidth is None else spec.init_bandwidth
-    rounds = rounds_of(spec, n, share)
+    rounds = as_run.rounds_of(spec, n, share)
     facts = BandwidthFacts(n=n, d=d, box=data.box, epsilon=rounds.epsilon, beta=spec.beta, points=data.points)
-    bandwidth = bandwidth_of(spec, facts, silverman(data.points))
+    bandwidth = as_run.bandwidth_of(spec, facts, silverman(data.points))
     multiplier = usual["clip_multiplier"] if spec.clip_multiplier is None else spec.clip_multiplier
     chosen = PlanAsRun(
         spec=spec,
@@ -127,7 +116,7 @@ def _candidates(spec: DPGramsSpec, data: Dataset, spacing: float, side: int | No
 def utilities(chosen: PlanAsRun, points: Array) -> Array:
     """The share of the records within the utility radius of every candidate."""
     found = np.empty(len(chosen.candidates))
-    for part in parts(len(found), len(points)):
+    for part in as_run.parts(len(found), len(points)):
         away = scipy.spatial.distance.cdist(chosen.candidates[part], points)
         found[part] = (away <= chosen.utility_radius).mean(axis=1)
     return found
@@ -136,12 +125,12 @@ def utilities(chosen: PlanAsRun, points: Array) -> Array:
 def summed_contributions(batch: Array, at: Array, h: float, clip: float) -> tuple[Array, float]:
     """sum_i clip_C(q_i) at every place, (k, d), and the share of contributions that were clipped."""
     total, cut = np.empty_like(at), 0
-    for part in parts(len(at), len(batch) * at.shape[1]):
+    for part in as_run.parts(len(at), len(batch) * at.shape[1]):
         away = batch[None] - at[part, None]
         weights = np.exp(-0.5 * (away**2).sum(axis=-1) / h**2)
-        pulls = weights[..., None] * away / (weights.sum(axis=1)[:, None, None] + QUIET)
+        pulls = weights[..., None] * away / (weights.sum(axis=1)[:, None, None] + as_run.QUIET)
         lengths = np.linalg.norm(pulls, axis=-1, keepdims=True)
-        total[part] = (pulls * np.minimum(1, clip / np.maximum(lengths, QUIET))).sum(axis=1)
+        total[part] = (pulls * np.minimum(1, clip / np.maximum(lengths, as_run.QUIET))).sum(axis=1)
         cut += int((lengths > clip).sum())
     return total, cut / (len(batch) * len(at))
 
@@ -153,7 +142,7 @@ def ascend(chosen: PlanAsRun, points: Array, starts: Array, draws: RepeatedDraws
         checkpoint()
         batch = points[draws.batch(len(points), chosen.rounds.batch_size)]
         pull, share = summed_contributions(batch, x, chosen.h, chosen.clip)
-        x = x + chosen.step_size * (pull + chosen.sigma * correlated_noise(x, chosen.h, draws))
+        x = x + chosen.step_size * (pull + chosen.sigma * as_run.correlated_noise(x, chosen.h, draws))
         path.append(x)
         clipped.append(share)
     return np.stack(path), float(np.mean(clipped))
@@ -176,10 +165,10 @@ def greedy_merge(ends: Array, radius: float) -> Array:
 
 def dp_grams_as_run(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Release:
     """DP-GRAMS as it was run; with ``n_modes`` the end points are merged to that count by Ward's linkage."""
-    draws = simulation_only(data, noise)
+    draws = as_run.simulation_only(data, noise)
     chosen = plan_as_run(spec, data)
     share = utilities(chosen, data.points)
-    anchors = chosen.candidates[draw_starts(chosen, chosen.candidates, share, chosen.suppression_radius, draws)]
+    anchors = chosen.candidates[as_run.draw_starts(chosen, chosen.candidates, share, chosen.suppression_radius, draws)]
     path, clipped = ascend(chosen, data.points, anchors, draws)
     ends = path[-1]
     known = spec.n_modes
@@ -206,7 +195,7 @@ def dp_grams_as_run(data: Dataset, spec: DPGramsSpec, noise: Noise) -> Release:
 
 def dp_grams_c_as_run(data: Dataset, spec: DPGramsCSpec, noise: Noise) -> Release:
     """DP-GRAMS-C as it was run: Ward's linkage to the *true* number of classes, unless another is given."""
-    simulation_only(data, noise)
+    as_run.simulation_only(data, noise)
     count = data.n_clusters if spec.n_clusters is None else spec.n_clusters
     own = {item.name: getattr(spec, item.name) for item in fields(DPGramsSpec)}
     release = dp_grams_as_run(data, DPGramsSpec(**{**own, "n_modes": count}), noise)
@@ -234,10 +223,10 @@ def _guarantee(chosen: PlanAsRun, data: Dataset) -> Guarantee:
         read.append("the width of the lattice of candidates (nine tenths of the records lie in it)")
     if data.kind == "clusters":
         read.append("the number of classes, and the scaling and principal components where there are any")
-    return guarantee_as_run(
+    return as_run.guarantee_as_run(
         chosen.rounds,
         epsilon=chosen.spec.epsilon,
         what=AGREEMENT[data.kind],
         read="; ".join(read),
-        attacked=ATTACKED,
+        attacked=as_run.ATTACKED,
     )

@@ -30,17 +30,6 @@ from typing import Any
 import numpy as np
 
 from dpgrams_core.methods import as_run
-from dpgrams_core.methods.as_run import (
-    NOT_ATTACKED,
-    QUIET,
-    bandwidth_of,
-    correlated_noise,
-    draw_starts,
-    guarantee_as_run,
-    parts,
-    rounds_of,
-    simulation_only,
-)
 from dpgrams_core.methods.dp_pms.plan import CLIP_MULTIPLIER, check_design
 from dpgrams_core.methods.dp_pms.spec import DPPMSSpec
 from dpgrams_core.model.errors import SpecError
@@ -82,9 +71,9 @@ def plan_as_run(spec: DPPMSSpec, data: Dataset) -> PlanAsRun:
     n, log_n = data.n, math.log(data.n)
     usual: dict[str, Any] = {**USUAL, **dict(data.as_run)}
     share = usual["init_fraction"] if spec.init_fraction is None else spec.init_fraction
-    rounds = rounds_of(spec, n, share)
+    rounds = as_run.rounds_of(spec, n, share)
     facts = BandwidthFacts(n=n, d=2, box=data.box, epsilon=rounds.epsilon, beta=3.0, points=data.points)
-    bandwidth = bandwidth_of(spec, facts, silverman_of_one(data.y))
+    bandwidth = as_run.bandwidth_of(spec, facts, silverman_of_one(data.y))
     clip = usual["clip_multiplier"] if spec.clip_multiplier is None else spec.clip_multiplier
     multiplier = usual["starts_per_log_n"] if spec.start_multiplier is None else spec.start_multiplier
     starts = math.ceil(multiplier * log_n)
@@ -109,7 +98,7 @@ def plan_as_run(spec: DPPMSSpec, data: Dataset) -> PlanAsRun:
 def utilities(points: Array, window: float) -> Array:
     """At every record: of the records within the window in x, the share that is within it in y too."""
     found = np.empty(len(points))
-    for part in parts(len(points), 2 * len(points)):
+    for part in as_run.parts(len(points), 2 * len(points)):
         near_x, near_y = (np.abs(points[part, None, axis] - points[None, :, axis]) <= window for axis in (0, 1))
         found[part] = (near_x & near_y).sum(axis=1) / near_x.sum(axis=1)
     return found
@@ -118,12 +107,12 @@ def utilities(points: Array, window: float) -> Array:
 def shifts(chosen: PlanAsRun, points: Array, at: Array, draws: RepeatedDraws) -> tuple[Array, float]:
     """sum_i clip_C(q_i) for every start on a minibatch of its own, (k,), and the share of clipped contributions."""
     size, cut, moved = chosen.rounds.batch_size, 0, np.empty(len(at))
-    for part in parts(len(at), 2 * size):
+    for part in as_run.parts(len(at), 2 * size):
         here = at[part]
         batch = points[np.stack([draws.batch(len(points), size) for _ in here])]
         away = batch[..., 1] - here[:, None, 1]
         weights = np.exp(-0.5 * ((batch[..., 0] - here[:, None, 0]) ** 2 + away**2) / chosen.h**2)
-        pulls = weights * away / (weights.sum(axis=1, keepdims=True) + QUIET)
+        pulls = weights * away / (weights.sum(axis=1, keepdims=True) + as_run.QUIET)
         cut += int((np.abs(pulls) > chosen.clip).sum())
         moved[part] = np.clip(pulls, -chosen.clip, chosen.clip).sum(axis=1)
     return moved, cut / (len(at) * size)
@@ -131,16 +120,16 @@ def shifts(chosen: PlanAsRun, points: Array, at: Array, draws: RepeatedDraws) ->
 
 def dp_pms_as_run(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
     """DP-PMS as in the authors' public code; ``curve`` has one row for every start."""
-    draws = simulation_only(data, noise)
+    draws = as_run.simulation_only(data, noise)
     chosen = plan_as_run(spec, data)
     points = np.asarray(data.points)
     share = utilities(points, chosen.init_bandwidth)
     apart = SUPPRESSION / math.sqrt(math.log(len(points)))
-    at = points[draw_starts(chosen, points, share, apart, draws)]
+    at = points[as_run.draw_starts(chosen, points, share, apart, draws)]
     path, clipped = [at], []
     for _ in range(chosen.rounds.n_steps):
         shift, cut = shifts(chosen, points, at, draws)
-        drawn = correlated_noise(at[:, 1:], chosen.h, draws)
+        drawn = as_run.correlated_noise(at[:, 1:], chosen.h, draws)
         at = np.stack([at[:, 0], at[:, 1] + spec.step_size * shift + chosen.sigma * drawn[:, 0]], axis=1)
         path.append(at)
         clipped.append(cut)
@@ -153,7 +142,9 @@ def dp_pms_as_run(data: Dataset, spec: DPPMSSpec, noise: Noise) -> Release:
         "It is the authors' public code of May 2026 on the records of the printed tables; those tables come from code "
         "that is not public, and their private column does not come out of it."
     )
-    guarantee = guarantee_as_run(chosen.rounds, epsilon=spec.epsilon, what=what, read=read, attacked=NOT_ATTACKED)
+    guarantee = as_run.guarantee_as_run(
+        chosen.rounds, epsilon=spec.epsilon, what=what, read=read, attacked=as_run.NOT_ATTACKED
+    )
     return Release(
         method="dp_pms",
         modes=np.empty((0, 2)),

@@ -26,27 +26,8 @@ from dpgrams_core.studies.paper.shipped import Shipped, shipped
 from dpgrams_core.studies.paper.tables import ONE_RUN
 from pages._ui import cache, charts, exports, layout, state
 from pages._ui.controls import Group, one_of_few
+from pages._ui.paper import words as said
 from pages._ui.paper.table import key_line, table_html, totals_html
-from pages._ui.paper.words import (
-    DIFFERS,
-    DIFFERS_TITLE,
-    EVIDENCE,
-    NEAR,
-    PARTS,
-    PRINTED,
-    RESTS_ON,
-    RIVALS,
-    SECONDS,
-    SURE,
-    WHAT_RAN,
-    WORDS,
-    curve_link,
-    experiment_of,
-    index,
-    part_of,
-    readable,
-    settings_table,
-)
 
 
 @dataclass(frozen=True)
@@ -60,24 +41,24 @@ class Place:
     @property
     def printed(self) -> bool:
         """Whether it is a table with printed numbers."""
-        return self.experiment.name in PRINTED
+        return self.experiment.name in said.PRINTED
 
     @property
     def rival(self) -> bool:
         """Whether it stands beside the paper: methods that a user would pick instead."""
-        return self.experiment.name in RIVALS
+        return self.experiment.name in said.RIVALS
 
 
 def paper_controls() -> Place:
     """Part, table and measure, side by side."""
     group = Group()
     with st.container(horizontal=True, gap="medium", key="paper_choices"):
-        part = _pick(group, "Part of the paper", "paper_part", {name: title for name, (title, _) in PARTS.items()})
-        tables = {name: words.title for name, words in WORDS.items() if part_of(name) == part}
+        part = _pick(group, "Part of the paper", "paper_part", {name: title for name, (title, _) in said.PARTS.items()})
+        tables = {name: words.title for name, words in said.WORDS.items() if said.part_of(name) == part}
         table = _pick(group, "Table or figure", f"paper_{part}", tables)
-        experiment = EXPERIMENTS[experiment_of(table)]
+        experiment = EXPERIMENTS[said.experiment_of(table)]
         # The figures and the table of single runs have no seconds.
-        timed = experiment.name in (*PRINTED, *RIVALS) and table != ONE_RUN
+        timed = experiment.name in (*said.PRINTED, *said.RIVALS) and table != ONE_RUN
         measures = [name for name in experiment.measures if name != "seconds" or timed]
         words = {name: experiment.measure(name).title for name in measures}
         measure = _pick(group, "Score", f"paper_score_{'one_run' if table == ONE_RUN else experiment.name}", words)
@@ -139,7 +120,7 @@ Again = Mapping[str, Repetition]  # experiment: its private column as run, again
 
 def counted() -> tuple[Known, Again]:
     """How many printed cells each private column reaches, and the one that is run again, of the experiments here."""
-    here = {name: found.facts["checksum"] for name in PRINTED if (found := finished(name)[0]) is not None}
+    here = {name: found.facts["checksum"] for name in said.PRINTED if (found := finished(name)[0]) is not None}
     tallies = {name: tally(name, checksum) for name, checksum in here.items()}
     again = {name: repeated["as_run"] for name, (_, repeated) in tallies.items() if "as_run" in repeated}
     return {name: standing for name, (standing, _) in tallies.items()}, again
@@ -199,11 +180,11 @@ def totals(known: Known, again: Again) -> None:
 
 def rests_on() -> None:
     """What the printed numbers rest on, and the way to the evidence."""
-    st.caption(RESTS_ON)
+    st.caption(said.RESTS_ON)
     try:
-        st.page_link("pages/guarantee.py", label=EVIDENCE, icon=":material/verified_user:")
+        st.page_link("pages/guarantee.py", label=said.EVIDENCE, icon=":material/verified_user:")
     except StreamlitAPIException:  # a page run on its own, as in a test, has no other page beside it
-        st.caption(f"{EVIDENCE}.")
+        st.caption(f"{said.EVIDENCE}.")
 
 
 def _introduced(experiment: Experiment, name: str, measure: str) -> Shipped | None:
@@ -237,7 +218,7 @@ def printed_table(experiment: Experiment, name: str, measure: str) -> None:
         st.html(key_line(experiment.margin if measure == experiment.measures[0] else 0.0, told))
     text, again = shown_table(*wanted)
     st.html(text)
-    st.caption(" ".join([*([f"Run again, {again}."] if again else []), NEAR[experiment.name]]))
+    st.caption(" ".join([*([f"Run again, {again}."] if again else []), said.NEAR[experiment.name]]))
     _differences(experiment)
     if (here["failures"] > 0).any():
         st.caption("Runs that failed are counted in the table and left out of the means.")
@@ -268,12 +249,12 @@ def on_stage(place: Place) -> None:
 
 
 def _differences(experiment: Experiment) -> None:
-    with st.expander(DIFFERS_TITLE, key="paper_differs"):
-        head = ["", "in the text", WHAT_RAN[experiment.name], "what follows"]
-        st.table(pd.DataFrame(DIFFERS[experiment.name], columns=head).set_index(""))
-        st.caption(SURE[experiment.name])
+    with st.expander(said.DIFFERS_TITLE, key="paper_differs"):
+        head = ["", "in the text", said.WHAT_RAN[experiment.name], "what follows"]
+        st.table(pd.DataFrame(said.DIFFERS[experiment.name], columns=head).set_index(""))
+        st.caption(said.SURE[experiment.name])
         if experiment.name == "clustering":
-            st.table(settings_table())
+            st.table(said.settings_table())
 
 
 def figure(experiment: Experiment, name: str, measure: str) -> None:
@@ -339,21 +320,21 @@ def _statuses(found: Shipped, datasets: Sequence[str]) -> dict[str, str]:
 
 
 def _about(name: str, measure: str) -> None:
-    words = WORDS[name]
-    said = f"the paper says: {words.claim[:1].lower()}{words.claim[1:]}" if words.labels else words.claim
-    st.markdown(f"**{words.title}** · {said}")
-    notes = [*words.notes, *([SECONDS] if measure == "seconds" else [])]
+    words = said.WORDS[name]
+    claim = f"the paper says: {words.claim[:1].lower()}{words.claim[1:]}" if words.labels else words.claim
+    st.markdown(f"**{words.title}** · {claim}")
+    notes = [*words.notes, *([said.SECONDS] if measure == "seconds" else [])]
     if measure != "centroid_mse":
         notes = [note for note in notes if "centroid MSE" not in note]
-    link = curve_link(name)
+    link = said.curve_link(name)
     curve = [] if link is None else [f"{link.markdown}."]
-    there = [f"In the paper: {readable(words.labels)}."] if words.labels else []
+    there = [f"In the paper: {said.readable(words.labels)}."] if words.labels else []
     st.caption(" ".join([*there, *notes, *curve]))
 
 
 def command(experiment: Experiment) -> str:
     """What recomputes the tables of an experiment."""
-    return f"python -m dpgrams_core reproduce {part_of(experiment.tables[0].name)} --runs {experiment.runs}"
+    return f"python -m dpgrams_core reproduce {said.part_of(experiment.tables[0].name)} --runs {experiment.runs}"
 
 
 def _recompute(experiment: Experiment, found: Shipped, name: str, pictures: Sequence[Chart]) -> None:
@@ -372,7 +353,7 @@ def _recompute(experiment: Experiment, found: Shipped, name: str, pictures: Sequ
 def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence[Chart]) -> None:
     """A report of this table or figure, the script that makes it again, and what its numbers were made from."""
     statuses = _statuses(found, [table.dataset for table in experiment.tables if name in (table.name, ONE_RUN)])
-    words, again = WORDS[name], command(experiment)
+    words, again = said.WORDS[name], command(experiment)
     shown = Shown(
         question=f"{'Do the paper’s numbers hold?' if words.labels else 'Which method to take?'} {words.title}",
         answer=" ".join(picture.sentence for picture in pictures[:1]),
@@ -380,7 +361,7 @@ def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence
         guarantees=list,
         origin=f"Simulations on synthetic or public data: {found.made.replace('`', '')}.",
         notes=[
-            *([f"In the paper: {readable(words.labels)}.", RESTS_ON] if words.labels else words.notes),
+            *([f"In the paper: {said.readable(words.labels)}.", said.RESTS_ON] if words.labels else words.notes),
             *(f"{a}: {b}." for a, b in statuses.items()),
         ],
         command=again,
@@ -392,4 +373,4 @@ def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence
 def everything() -> None:
     """Every table and figure of the paper's experiments, and where to see it."""
     with st.expander("Every table and figure of the paper’s experiments", key="paper_index"):
-        st.markdown(index())
+        st.markdown(said.index())
