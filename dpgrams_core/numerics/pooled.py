@@ -11,6 +11,8 @@ wider, and the noise varies over h.
 
 from __future__ import annotations
 
+import string
+
 import numpy as np
 import scipy
 
@@ -116,10 +118,23 @@ class PooledRounds:
         return np.asarray(scipy.spatial.distance.cdist(x, self.points).min(axis=1) <= bandwidths * self.h)
 
     def grid_in_noise(self, axes: list[Array], box: Array) -> Array:
-        """Heights over their noise on a tensor grid of places in ``box``: that of the rounds, in any units."""
-        places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        heights, _ = self.at(rescaled(places.reshape(-1, len(axes)), box, self.box))
-        return np.asarray(heights.reshape(places.shape[:-1]) / self.unit)
+        """Heights over their noise on a tensor grid of places in ``box``: that of the rounds, in any units.
+
+        Those of ``at``, one axis after the other: the kernel is a product over axes.
+        """
+        away, kernels = [], []
+        for i, axis in enumerate(axes):
+            own = rescaled(np.asarray(axis)[:, None], box[[i]], self.box[[i]])
+            away.append((own - self.points[:, i]) / self.length)
+            kernels.append(np.exp(-0.5 * away[i] ** 2))
+        names = string.ascii_lowercase[: len(axes)]
+        every_axis = ",".join(f"{name}z" for name in names) + f",z->{names}"
+        heights = np.einsum(every_axis, *kernels, self._weights, optimize=True)
+        for i, pull in enumerate(away):
+            sloped = [kernel * pull if j == i else kernel for j, kernel in enumerate(kernels)]
+            weights = self.h / self.length * self._slope_weights[:, i]
+            heights += np.einsum(every_axis, *sloped, weights, optimize=True)
+        return np.asarray(heights / self.unit)
 
     def at(self, x: Array) -> tuple[Array, Array]:
         """Heights (k,) and h times gradients (k, d) of the posterior mean."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import hashlib
 import logging
 import math
@@ -94,6 +95,7 @@ def doors() -> list[Middleware]:
     # A thread that computes lets another one in after so many seconds.  Each message that is sent waits for that, and a
     # page has a hundred: at the usual five milliseconds a page came half a second late while something was computed.
     sys.setswitchinterval(0.0005)
+    gc.freeze()  # what is loaded now stays, and took most of a search for garbage: a tenth of a second, in any redraw
     send_all_before_a_part()
     send_as_told()
     return [

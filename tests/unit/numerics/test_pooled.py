@@ -103,3 +103,16 @@ def test_the_same_place_seen_again_is_a_mean(rng):
     height, _ = pooled(points, [at, at], (0,), extra=extra).at(at)
     kept = PRIOR**2 / (PRIOR**2 + NOISE**2 / 2)
     assert height[0] == pytest.approx(kept * (kernel_sums(points, at, H)[0] + 1.0), rel=1e-5)
+
+
+@pytest.mark.parametrize(("d", "axes"), [(1, (0,)), (2, (0, 1)), (2, (1,)), (3, (0, 1, 2))])
+def test_a_grid_in_any_units_has_the_heights_of_its_places(d, axes, rng):
+    found = pooled(rng.normal(0, 0.7, (30, d)), [rng.normal(0, 0.7, (3, d)) for _ in range(2)], axes)
+    sides = [np.linspace(-1, 1, 4 + i) for i in range(d)]
+    places = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1)
+    expected = found.at(places.reshape(-1, d))[0].reshape(places.shape[:-1]) / found.unit
+    np.testing.assert_allclose(found.grid_in_noise(sides, found.box), expected, atol=1e-9)
+    scale, shift = np.array([2.0, 30.0, 0.1])[:d], np.array([1.0, -4.0, 7.0])[:d]  # of each column's units
+    there = [side * scale[i] + shift[i] for i, side in enumerate(sides)]
+    box = found.box * scale[:, None] + shift[:, None]
+    np.testing.assert_allclose(found.grid_in_noise(there, box), expected, atol=1e-9)
