@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 import zlib
@@ -39,6 +40,12 @@ def pytest_collection_modifyitems(items):
     items.sort(
         key=lambda item: min((places[place] for place in places if item.nodeid.startswith(place)), default=len(places))
     )
+
+
+def pytest_collection_finish():
+    """What is there by now stays: the garbage collector need not walk through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_make_scheduler(config, log):

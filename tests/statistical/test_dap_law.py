@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dpgrams_core.methods.dp_grams.starts import draw_anchors
+from dpgrams_core.privacy.noise import SimulationNoise
 
 # Candidates on a line and records on top of them: counts 10, 6, 3 and 0 within the radius.
 CANDIDATES = np.array([[0.0], [1.0], [5.0], [9.0]])
@@ -29,9 +30,10 @@ def pvalue(picks, probabilities):
     return stats.chisquare(counts[possible], counts.sum() * probabilities[possible]).pvalue
 
 
-@pytest.fixture
-def pairs(noise):
-    options = {"epsilon_each": EPSILON_DRAW, "draws": 2, "radius": 0.5, "suppression": 1.0, "noise": noise}
+@pytest.fixture(scope="module")
+def pairs(seed):
+    options = {"epsilon_each": EPSILON_DRAW, "draws": 2, "radius": 0.5, "suppression": 1.0}
+    options["noise"] = SimulationNoise(seed)
     return np.array([draw_anchors(RECORDS, CANDIDATES, **options).indices for _ in range(RUNS)])
 
 
