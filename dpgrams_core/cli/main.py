@@ -80,6 +80,9 @@ def chosen_options(arguments: argparse.Namespace, skip: tuple[str, ...] = ()) ->
     return {name: value for name, value in given.items() if value is not None}
 
 
+_ARRAYS = ("modes", "noise_covariances", "mode_covariances", "noise_chances", "curve", "curve_band")
+
+
 def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) -> str:
     """The public part of a release. Infinite values become null, since JSON has no infinity."""
     fields = {
@@ -88,12 +91,7 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
         "method": release.method,
         "door": release.door,
         "seed": release.seed,
-        "modes": release.modes.tolist(),
-        "noise_covariances": None if release.noise_covariances is None else release.noise_covariances.tolist(),
-        "mode_covariances": None if release.mode_covariances is None else release.mode_covariances.tolist(),
-        "noise_chances": None if release.noise_chances is None else release.noise_chances.tolist(),
-        "curve": None if release.curve is None else release.curve.tolist(),
-        "curve_band": None if release.curve_band is None else release.curve_band.tolist(),
+        **{name: None if (found := getattr(release, name)) is None else found.tolist() for name in _ARRAYS},
         "score": scores,
         "guarantee": guarantee_fields(release.guarantee),
         "spec": dataclasses.asdict(release.spec),

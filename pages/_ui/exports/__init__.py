@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
@@ -142,28 +142,35 @@ def page_files(shown: Shown, words: str) -> None:
 
 def open_box(here: str) -> None:
     """Where a settings file is opened again: its page takes the values of its link, checked one by one."""
-    settings = uploads.settings_or_off()
-    if not settings.uploads:
-        st.caption(f"Settings cannot be opened. {uploads.OFF}")
-        return
     if problem := st.session_state.pop("_settings_problem", ""):
         st.error(plain(problem), icon=":material/error:")
-    count = st.session_state.setdefault("_settings_files", 0)  # gives the box for every file a name of its own
     words = "A settings file (JSON) that was saved here; its page opens with these settings."
-    dropped = uploads.upload_box("Open settings", settings, f"settings_file_{count}", 1, words, type=["json"])
-    if dropped is None:
-        return
-    st.session_state["_settings_files"] += 1
     try:
-        page, link = uploads.read_and_let_go(dropped, settings, lambda content, *_: read_link(content))
+        found = opened_here("settings", "Open settings", "Settings", words, read_link)
     except DataError as error:
         st.session_state["_settings_problem"] = str(error)
         st.rerun()
-    st.session_state[state.OPENED] = link
+    if found is None:
+        return
+    page, st.session_state[state.OPENED] = found
     if page != here:
         with suppress(StreamlitAPIException):  # a page run on its own, as in a test, has no other page beside it
             st.switch_page(f"pages/{page}.py")
     st.rerun()
+
+
+def opened_here(name: str, label: str, what: str, words: str, read: Callable[[bytes], Any]) -> Any:
+    """What is read from a small file (JSON) of ours that is dropped here, or None; DataError where it is none."""
+    settings = uploads.settings_or_off()
+    if not settings.uploads:
+        st.caption(f"{what} cannot be opened. {uploads.OFF}")
+        return None
+    count = st.session_state.setdefault(f"_{name}_files", 0)  # gives the box for every file a name of its own
+    dropped = uploads.upload_box(label, settings, f"{name}_file_{count}", 1, words, type=["json"])
+    if dropped is None:
+        return None
+    st.session_state[f"_{name}_files"] += 1
+    return uploads.read_and_let_go(dropped, settings, lambda content, *_: read(content))
 
 
 def read_link(content: bytes) -> tuple[str, dict[str, str]]:

@@ -29,7 +29,6 @@ from pages._ui import exports, layout, state
 from pages._ui.controls import one_of_few
 from pages._ui.exports import present
 from pages._ui.exports.present import LINK, SCENES
-from pages._ui.server import uploads
 from pages._ui.server.app import LOCAL_NAMES
 
 WAYS = {"page": "As a page", "presenter": "In presenter mode", "embed": "Inside another page"}
@@ -188,17 +187,9 @@ def save(known: Deck, path: str) -> None:
 
 def open_deck() -> None:
     """Where a deck that was saved is opened again; a file that is none gets a sentence."""
-    settings = uploads.settings_or_off()
-    if not settings.uploads:
-        st.caption(f"A saved deck cannot be opened. {uploads.OFF}")
-        return
-    count = st.session_state.setdefault("_deck_files", 0)  # gives the box for every file a name of its own
     words = "A deck (JSON) that was saved here. It replaces the scenes above."
-    dropped = uploads.upload_box("Open a deck", settings, f"deck_file_{count}", 1, words, type=["json"])
-    if dropped is None:
-        return
-    st.session_state["_deck_files"] += 1
     try:
-        present.keep(uploads.read_and_let_go(dropped, settings, lambda content, *_: read_deck_json(content)))
+        if found := exports.opened_here("deck", "Open a deck", "A saved deck", words, read_deck_json):
+            present.keep(found)
     except DataError as error:
         st.session_state[PROBLEM] = str(error)
