@@ -82,19 +82,23 @@ def cell_sum(points: Array, low: Array, high: Array, tables: Sequence[Array]) ->
         points = np.append(points, np.zeros((len(points), 1)), axis=1)
         return cell_sum(points, np.append(low, 0.0), np.append(high, 1.0), [tables[0], np.ones((1, 1))])[:, 0]
     counts = [max(1, table.shape[1] // TERMS) for table in tables]
-    places = (points - low) * (np.array(counts) / (high - low))
-    numbers = np.minimum(places.astype(np.int64), np.array(counts) - 1)
-    cell = numbers[:, 0] * counts[1] + numbers[:, 1]
+    # A column at a time: NumPy is slow where the last axis has two numbers.
+    places = [(x - a) * (count / (b - a)) for x, a, b, count in zip(points.T, low, high, counts, strict=True)]
+    numbers = [np.minimum(x.astype(np.int64), count - 1) for x, count in zip(places, counts, strict=True)]
+    cell = numbers[0] * counts[1] + numbers[1]
     order = np.argsort(cell.astype(np.uint16), kind="stable")  # few enough numbers for a sort in linear time
-    cell, inner = cell[order], (2 * (places - numbers) - 1)[order]
+    inner = [(2 * (x - number) - 1).take(order) for x, number in zip(places, numbers, strict=True)]
+    cell = cell.take(order)
     terms = [table.shape[1] // count for table, count in zip(tables, counts, strict=True)]
     moments = np.zeros((math.prod(counts), *terms))
     for start in range(0, len(cell), PIECE):  # what a piece needs stays in the processor's cache
-        here, near = cell[start : start + PIECE], inner[start : start + PIECE]
-        left, right = (_powers(column, each) for column, each in zip(near.T, terms, strict=True))
+        here = cell[start : start + PIECE]
+        left, right = (_powers(t[start : start + PIECE], each) for t, each in zip(inner, terms, strict=True))
+        right = right.T
         edges = [0, *(np.flatnonzero(np.diff(here)) + 1).tolist(), len(here)]
-        for first, last in pairwise(edges):
-            moments[here[first]] += left[:, first:last] @ right[:, first:last].T
+        for number, (first, last) in zip(here[edges[:-1]].tolist(), pairwise(edges), strict=True):
+            own = moments[number]
+            own += left[:, first:last] @ right[first:last]
     square = moments.reshape(*counts, *terms).swapaxes(1, 2).reshape(counts[0] * terms[0], -1)
     return np.asarray(tables[0] @ square @ tables[1].T)
 

@@ -143,7 +143,8 @@ def coefficients(points: Array, bases: tuple[AxisBasis, ...], chunk: int = CHUNK
         within = np.logical_and.reduce([(low[j] <= x) & (x <= high[j]) for j, x in enumerate(block.T)])
         if within.all():
             return cell_sum(block, low, high, tables)
-        beyond = block[~within & ~np.isnan(block).any(axis=1)]
+        beyond = block[~within]
+        beyond = beyond[~np.isnan(beyond).any(axis=1)]
         pieces = (_direct_sum(beyond[start : start + PIECE], bases) for start in range(0, len(beyond), PIECE))
         return running_sum([cell_sum(block[within], low, high, tables), *pieces])
 

@@ -140,7 +140,7 @@ def ascend(chosen: PlanAsRun, points: Array, starts: Array, draws: RepeatedDraws
     x, path, clipped = starts, [starts], []
     for _ in range(chosen.rounds.n_steps):
         checkpoint()
-        batch = points[draws.batch(len(points), chosen.rounds.batch_size)]
+        batch = points.take(draws.batch(len(points), chosen.rounds.batch_size), axis=0)
         pull, share = summed_contributions(batch, x, chosen.h, chosen.clip)
         x = x + chosen.step_size * (pull + chosen.sigma * as_run.correlated_noise(x, chosen.h, draws))
         path.append(x)

@@ -57,7 +57,7 @@ def ascend(chosen: Plan, points: Array, starts: Array, noise: Noise, score: Scor
     path, clipped = [x], []
     for _ in range(chosen.n_steps):
         checkpoint()
-        batch = points[noise.batch(len(points), chosen.batch_size)]
+        batch = points.take(noise.batch(len(points), chosen.batch_size), axis=0)
         exact, share = score(chosen, batch, x)
         away = scipy.spatial.distance.cdist(x, x)
         correlation = np.exp(-away / chosen.bandwidth.value)  # K_t, of the *current* iterates

@@ -88,10 +88,10 @@ def climb_rounds(chosen: Plan, points: Array, box: Array, starts: Array, noise: 
         covariance = joint_covariance(x, h)
         if gridded:
             if on_grid is None or not whole:
-                on_grid = coefficients(points if whole else points[chosen_rows], bases)
+                on_grid = coefficients(points if whole else points.take(chosen_rows, axis=0), bases)
             sums = noise.projected_gaussian(on_grid, functionals(x, bases), covariance, chosen.process_noise)
         else:
-            tables = block_sums(points[chosen_rows], x, h)
+            tables = block_sums(points.take(chosen_rows, axis=0), x, h)
             sums = noise.covered_gaussian(tables, covariance, chosen.process_noise)
         pooled.add(x, sums, covariance)
         for _ in range(TIGHT.climb_a_round if left else TIGHT.last_climb):

@@ -176,7 +176,7 @@ def climb_rounds(chosen: Plan, starts: Array, noise: Noise) -> tuple[Array, floa
     pooled, at, path, clipped = pooled_rounds(chosen), starts, [starts], []
     for left in reversed(range(chosen.n_steps)):
         checkpoint()
-        batch = chosen.points[noise.batch(len(chosen.points), chosen.batch_size)]
+        batch = chosen.points.take(noise.batch(len(chosen.points), chosen.batch_size), axis=0)
         wanted, covariance = linear_parts(at, chosen.h)
         tables = (table[:, wanted] for table in block_sums(batch, at, chosen.h))
         pooled.add(at, noise.covered_gaussian(tables, covariance, chosen.process_noise), covariance)
@@ -221,7 +221,7 @@ def ascend(chosen: Plan, starts: Array, noise: Noise) -> tuple[Array, float]:
     at, path, clipped = starts, [starts], []
     for _ in range(chosen.n_steps):
         checkpoint()
-        batch = chosen.points[noise.batch(len(chosen.points), chosen.batch_size)]
+        batch = chosen.points.take(noise.batch(len(chosen.points), chosen.batch_size), axis=0)
         shift, share = exact_shift(chosen, batch, at)
         away = scipy.spatial.distance.cdist(at, at)
         correlation = np.exp(-away / chosen.h)  # K_t of alg:dp-pms, of the current joint states

@@ -255,7 +255,8 @@ def outside_box(data: Dataset) -> int:
     """
     if data.private:
         return 0
-    return int(((data.points < data.box[:, 0]) | (data.points > data.box[:, 1])).any(axis=1).sum())
+    outside = [(x < low) | (x > high) for x, (low, high) in zip(data.points.T, data.box, strict=True)]
+    return int(np.count_nonzero(np.logical_or.reduce(outside)))
 
 
 def sized(release: Release, points: Array) -> Release:
