@@ -16,6 +16,9 @@ from dpgrams_core.privacy.noise import Noise
 Array = np.ndarray
 MAX_CANDIDATES = 200_000
 EDGE = 1e-9  # of a radius: far more than the rounding of a distance
+CELLS = 250  # along a side: the numbers of all of them fit 16 bits, and such a sort takes linear time
+EDGE_OF_CELL = 1e-6  # of its side
+MANY = 200  # records for each candidate
 
 
 def public_grid(box: Array, spacing: float) -> Array:
@@ -90,7 +93,11 @@ def ball_counts(points: Array, candidates: Array, radius: float) -> Array:
     A tree of the records counts those that are surely inside.  At the very edge of a ball its answer depends on how
     the tree was built, and so on *other* records: with many records on an edge, one replaced record could move a count
     by all of them.  So where any record is that near to an edge, its own distance decides.
+
+    Many records in the plane are counted by cells, in a third of the time.
     """
+    if points.shape[1] == 2 and len(points) > MANY * len(candidates):
+        return counts_by_cells(points, candidates, radius)
     # Without balance it is built in a third of the time.
     tree = scipy.spatial.KDTree(points, leafsize=64, balanced_tree=False, compact_nodes=False)
     counts, perhaps = (
@@ -99,6 +106,44 @@ def ball_counts(points: Array, candidates: Array, radius: float) -> Array:
     for number in np.flatnonzero(counts != perhaps):
         counts[number] = naive_counts(points, candidates[[number]], radius)[0]
     return counts
+
+
+def counts_by_cells(points: Array, candidates: Array, radius: float) -> Array:
+    """``naive_counts`` in the plane, from square cells that are sorted once.
+
+    The records of a cell that lies in a ball, surely in spite of rounding, count together; of every other cell that the
+    ball may reach, each record's own distance decides, as there.  Which cells these are is decided by the candidates
+    and the radius, so here too no record has a say in how another one counts.
+    """
+    low = candidates.min(axis=0) - 1.1 * radius
+    side = float((candidates.max(axis=0) + 1.1 * radius - low).max()) / CELLS
+    places = [(x - least) / side for x, least in zip(points.T, low, strict=True)]
+    reached = np.logical_and.reduce([(x >= 0) & (x < CELLS) for x in places])
+    if not reached.all():  # the others are in no ball
+        points, places = points[reached], [x[reached] for x in places]
+    number = places[0].astype(np.int64) * CELLS + places[1].astype(np.int64)
+    records = points.take(np.argsort(number.astype(np.uint16), kind="stable"), axis=0)
+    begins = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=CELLS**2))])
+    rows, size = np.arange(CELLS), radius / side
+
+    def count(z: Array) -> int:
+        x, y = (z - low) / side
+        away = np.abs(rows + 0.5 - x)
+        near, far = np.maximum(away - 0.5 - EDGE_OF_CELL, 0.0), away + 0.5 + EDGE_OF_CELL
+        # Of each row the cells from ``first`` to ``last`` are reached, and those from ``whole`` to ``end`` lie within.
+        half = np.sqrt(np.maximum(size**2 - near**2, 0.0)) + EDGE_OF_CELL
+        last = np.clip(np.where(near <= size, np.floor(y + half) + 1, 0), 0, CELLS)
+        first = np.clip(np.floor(y - half), 0, last)
+        half = np.sqrt(np.maximum(size**2 - far**2, 0.0)) - EDGE_OF_CELL
+        whole = np.clip(np.ceil(y - half), first, last)
+        end = np.clip(np.where(far < size, np.floor(y + half), 0), whole, last)
+        one, two, three, four = begins[rows * CELLS + np.array([first, whole, end, last]).astype(np.int64)]
+        start, length = np.concatenate([one, three]), np.concatenate([two - one, four - three])
+        after = np.cumsum(length)
+        unsure = np.arange(after[-1]) + np.repeat(start - after + length, length)
+        return int((three - two).sum()) + int(naive_counts(records.take(unsure, axis=0), z[None], radius)[0])
+
+    return np.array([count(z) for z in candidates])
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from dpgrams_core import load_dataset
+from dpgrams_core.methods.dp_grams import starts
 from dpgrams_core.methods.dp_grams.run import stabilised_score
 from dpgrams_core.methods.dp_grams.starts import ball_counts, public_grid
 from dpgrams_core.numerics.density import clipped_score
@@ -39,6 +40,10 @@ def replaced(points, row, record):
 
 class TestCountsOfDap:
     """n u_j moves by at most 1 (thm:dp_init_privacy)."""
+
+    @pytest.fixture(autouse=True, params=[starts.MANY, 0], ids=["tree", "cells"])
+    def way(self, request, monkeypatch):
+        monkeypatch.setattr(starts, "MANY", request.param)
 
     def change(self, points, row, record, candidates, radius):
         before = ball_counts(points, candidates, radius)

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from dpgrams_core.methods.dp_grams import starts
 from dpgrams_core.methods.dp_grams.rounds import block_sums, joint_covariance, kernel_sums, round_sensitivity
 from dpgrams_core.methods.dp_grams.starts import ball_counts, naive_counts
 from dpgrams_core.numerics.rounding import (
@@ -375,10 +376,14 @@ class TestDraws:
         assert beyond > 0  # without the hair they are
 
     @pytest.mark.slow
-    def test_one_replaced_record_moves_a_count_by_one_also_where_all_others_lie_on_an_edge(self, rng):
+    @pytest.mark.parametrize("many", [starts.MANY, 0], ids=["tree", "cells"])
+    def test_one_replaced_record_moves_a_count_by_one_also_where_all_others_lie_on_an_edge(
+        self, many, rng, monkeypatch
+    ):
+        monkeypatch.setattr(starts, "MANY", many)
         # A tree of the records answers for whole boxes of them: in 30 of 10,000 such piles it moved all at once.
         for _ in range(4_000):
-            d = int(rng.integers(2, 9))
+            d = int(rng.integers(2, 9)) if many else 2
             candidate, radius = rng.normal(0, 1, (1, d)), float(rng.uniform(0.1, 2))
             along = rng.normal(0, 1, d)
             edge = candidate[0] + radius * along / np.linalg.norm(along)
