@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from dpgrams_core.methods.dp_grams.run import Plan, ascend, draw_starts, exact_score, plan
+from dpgrams_core.methods.dp_grams.plan import Plan, plan
+from dpgrams_core.methods.dp_grams.run import ascend, draw_starts, exact_score
 from dpgrams_core.methods.dp_grams.spec import DPGramsSpec
 from dpgrams_core.methods.registry import Method
 from dpgrams_core.model.errors import SpecError

@@ -26,8 +26,6 @@ from dpgrams_core.privacy.noise import Noise
 Array = np.ndarray
 Score = Callable[[Plan, Array, Array], tuple[Array, float]]
 
-__all__ = ["Plan", "ascend", "dp_grams", "plan", "stabilised_score"]
-
 
 def stabilised_score(
     kernel: Kernel, batch: Array, at: Array, h: float, clip: float, floor: float

@@ -88,8 +88,6 @@ SHOULDER = 0.5
 # fast their weights grow with the height in units of noise.  Of the same pilot.
 DOUBT_WIDTH, DOUBT = 2.0, 2.0
 
-__all__ = ["Plan", "clipped_shift", "dp_pms", "plan"]
-
 
 def clipped_shift(batch: Array, at: Array, h: float, clip: float) -> tuple[Array, float]:
     """Delta_j of alg:dp-pms: the sum of clipped normalised contributions, (k,), and the share of clipped ones."""
