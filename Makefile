@@ -16,7 +16,9 @@ run: .venv/app-ready
 
 # Types beside the tests, which leave a core free at their start and end, and of which the browser's mostly wait (3 workers
 # for two cores). The word of the types comes last.
-BESIDE_TYPES = words=$$(mktemp); $(BIN)/mypy >$$words & types=$$!; $(1); tests=$$?; \
+# In a fresh clone one process compiles, beside the types, what every worker would compile at the same time.
+COMPILED = test -d tests/__pycache__ || $(BIN)/pytest -qq --collect-only >/dev/null
+BESIDE_TYPES = words=$$(mktemp); $(BIN)/mypy >$$words & types=$$!; $(COMPILED); $(1); tests=$$?; \
 	wait $$types; types=$$?; cat $$words; rm $$words; exit $$((types + tests))
 
 check: .venv/dev-ready

@@ -122,7 +122,7 @@ def test_what_a_visitor_started_ends_when_the_visitor_leaves(server, page, query
         until(lambda: is_quiet(process))  # the link alone starts nothing
         before = used(process)
         visitor.press(label, page, query)
-        until(lambda: used(process) - before > 4.0)
+        until(lambda: used(process) - before > 1.5)
         assert not is_quiet(process)  # the press did, and it would go on for minutes
     until(lambda: is_quiet(process), 25.0)
     assert is_quiet(process)
