@@ -36,14 +36,14 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from dpgrams_core import Dataset, Release
-from dpgrams_core.methods.baselines.kmeans import fitted_kmeans
-from dpgrams_core.methods.functional import likely_places as module
-from dpgrams_core.methods.functional.clusters import K_MEANS_STARTS, bare_release
+from dpgrams_core.methods.functional.clusters import bare_release
 from dpgrams_core.methods.functional.modes import GRID_DIMENSIONS
 from dpgrams_core.methods.functional.spec import FunctionalCSpec
 from dpgrams_core.model.measures import centroid_mse, nearest_centres
 from dpgrams_core.model.representation import class_means, standardise, whitened_pca
+from dpgrams_core.numerics import likely_places as module
 from dpgrams_core.numerics.bandwidths import reference_spread
+from dpgrams_core.numerics.centres import K_MEANS_STARTS, fitted_kmeans
 from dpgrams_core.numerics.scaling import BareSurface
 from dpgrams_core.numerics.sketch import ReleasedSketch
 from dpgrams_core.privacy.noise import SimulationNoise

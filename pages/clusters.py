@@ -28,6 +28,7 @@ from pages._ui.controls import COUNTS, Group, bandwidth_rule, cluster_run, one_o
 QUESTION = "What does privacy cost when you look for clusters?"
 SMALLER = "n, m, number of steps T, of starts k or of clusters, or a larger bandwidth or h_DAP"
 PANELS = ("mean_shift_c", "private", "kmeans", "dp_kmeans")
+TABS = {**charts.MORE, "sure": "How sure is it?"}
 DEFAULT = Run(method="functional_c", dataset="blobs", n=1_000, epsilon=1.0, options=(("delta", 1e-6),)), "known"
 LEGEND = (
     f'<p class="marks"><span><b style="color:{TRUTH}">★</b> centre of a true class</span>'
@@ -182,6 +183,19 @@ def again(wanted: Run, data: Dataset) -> Chart:
     return pictures.runs_chart(data, [cache.release(run) for run in runs], [cache.scores(run) for run in runs])
 
 
+def how_sure(wanted: Run, data: Dataset, entry: pictures.Entry) -> None:
+    """The region of each centre that was read off a released surface; its release is drawn again and again."""
+    st.subheader("How sure is each centre?")
+    if entry.release.surface is None:
+        st.caption(f"{entry.title} releases no surface, which could be drawn again: its centres have no regions.")
+    elif not len(entry.release.modes):
+        st.caption("There is no centre: nothing stands above the noise.")
+    else:
+        with st.spinner("Drawing the release again…"):
+            charts.chart(cache.picture(wanted, pictures.sure_chart, data, entry), "sure")
+        charts.regions_kept()
+
+
 layout.open_page(QUESTION, "pages/clusters.py")
 group = Group()
 with st.sidebar:
@@ -198,7 +212,7 @@ with st.sidebar:
     wished_count = group.steps("Number of clusters", "clu_count", COUNTS, "known", words)
     options |= group.rest(method, info.condition(), partial(bandwidth, method, group))
 group.switch("curve", "runs")
-group.start("more", next(iter(charts.MORE)), state.one_of_these(list(charts.MORE)))
+group.start("more", next(iter(TABS)), state.one_of_these(list(TABS)))
 group.start("clu_measure", "ari", state.one_of_these(list(measure_titles("clusters"))))
 wished = group.run(method, dataset, n, options)
 # A count that is not given is priced as ten.
@@ -297,4 +311,5 @@ with files_place:
         page="clusters",
         notes=[f"{caption} Records, their colours and k-means are shown without privacy."],
     )
-charts.more(group.keys, {"curve": partial(curve, run, count), "runs": partial(repeated_runs, wanted, data)})
+under = {"curve": partial(curve, run, count), "runs": partial(repeated_runs, wanted, data)}
+charts.more(group.keys, under | {"sure": partial(how_sure, wanted, data, private)}, TABS)

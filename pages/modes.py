@@ -148,7 +148,7 @@ def repeated_runs(runs: list[Run], data: Dataset, grid: DensityGrid, baseline: R
 def show_main(run: Run, release: Release, key: str, head: Callable[[], Any] | None = None) -> None:
     """The main picture with its ε handle; grey lines of the plain density only where no private surface is."""
     without_surface = release.surface is None and release.pooled is None
-    scene = modes_scene(data, baseline, cache.kde(*of_grid) if without_surface else None)
+    scene = modes_scene(data, baseline, cache.kde(*of_grid) if without_surface else None, release.surface is not None)
     handle.show(run, data, release, scene, f"{key}_chart", SMALLER, head=head)
 
 

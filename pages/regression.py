@@ -164,8 +164,9 @@ charts.begin(wished, sum(map(cell_seconds, at_once)) + density_seconds(wished.n,
 run = layout.good_or_last("regression", wished, layout.works(lambda: cache.release(wished)), DEFAULT)
 data = cache.records(run)
 release, lowess = cache.release(run), cache.release(without_privacy(run, "lowess"))
+scene = regression_scene(data, lowess, release.curve_band is not None)
 if layout.presenting():  # the line is the picture's own, and moves with its handle
-    handle.show(run, data, release, regression_scene(data, lowess), "released_chart", SMALLER)
+    handle.show(run, data, release, scene, "released_chart", SMALLER)
 layout.presented()
 answered = st.container()  # the answer comes first, also where PMS waits for a click
 pms = pms_run(run)
@@ -179,7 +180,7 @@ caption = (
 left, right = st.columns([3, 2], gap="medium")
 with left:
     head = partial(layout.method_heading, title_of(run), release)
-    handle.show(run, data, release, regression_scene(data, lowess), "released_chart", SMALLER, head=head)
+    handle.show(run, data, release, scene, "released_chart", SMALLER, head=head)
     of_release = pictures.ascent_chart if release.surface is None else pictures.ridges_chart
     charts.table(cache.picture(run, of_release, data, release), "released", canvas=True)
 with right:

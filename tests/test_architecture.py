@@ -40,6 +40,7 @@ RANDOMNESS_ALLOWED = {
     f"{CORE}.own_data.examples": ("",),  # synthetic tables to try the page with
     f"{CORE}.own_data.twin": ("numpy.random.default_rng",),  # records drawn from a release: post-processing
     f"{CORE}.numerics.bumps": ("numpy.random.default_rng",),  # a fixed seed; it sees the release, never the data
+    f"{CORE}.numerics.centres": ("numpy.random.default_rng",),  # likewise
     f"{CORE}.methods.baselines.kmeans": ("diffprivlib",),  # DP-k-means draws its own noise, seeded by the door
     f"{CORE}.sweeps.cell": ("numpy.random.SeedSequence",),  # derives seeds, draws nothing
     f"{CORE}.privacy.ledger.file": ("secrets.token_bytes",),  # the ledger's key, no privacy noise
@@ -57,7 +58,7 @@ REMEMBERED = {
     f"{CORE}.privacy.accountants._log_binomials": "a whole number",
     f"{CORE}.privacy.accountants.poisson_gaussian_epsilon": "a multiplier, a share, delta and the number of rounds",
     f"{CORE}.numerics.kernels._constants": "the name of a kernel and the number of columns",
-    f"{CORE}.numerics.bumps._threads": "nothing: the threads of linear algebra",
+    f"{CORE}.numerics.threads.threads_of": "the name of a library",
     f"{CORE}.numerics.bumps._nodes": "a public box, a bandwidth, and spreads and a spacing that are constants",
     f"{CORE}.numerics.surface.axis_basis": "a side of a public box and a bandwidth",
     f"{CORE}.numerics.sketch.vertices": "the number of columns and of blocks",

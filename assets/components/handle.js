@@ -20,7 +20,8 @@ const STEP_MS = 260;
 const DRAW_MS = 650;
 const MOST_PIXELS = 12e6; // of finished pictures that are kept, four bytes each
 const KEY_MS = 400; // after the last key: one message for a row of presses
-const GLYPHS = { truth: "★", truth_line: "━", plain: "✕", plain_line: "╍", private: "●", grey: "⌒", records: "▪" };
+const GLYPHS = { truth: "★", truth_line: "━", plain: "✕", plain_line: "╍", private: "●", grey: "⌒", records: "▪",
+  region: "◯", band: "═" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const post = (globalThis.dpgramsPost ??= { letters: new Map() });
@@ -462,6 +463,7 @@ class View {
     if (anchors && along === undefined) this.dots(rows(anchors), 2.5, colours.private(0.35));
     for (const old of before) this.dots(rows(old.places), 4, colours.private(0.25));
     if (along === undefined) this.drawPlaces(frame);
+    if (along === undefined) this.drawSure(frame);
     this.crosses(rows(plain));
     this.stars(rows(truth));
     context.restore();
@@ -571,6 +573,28 @@ class View {
       this.drawLine({ values }, this.colours.private(), 2.5);
     }
     this.dots(rows(places), few ? 7.5 : 4, this.colours.private(0.9), "white");
+  }
+
+  // How sure the places are: the region around each mode, or the edges of the band along each branch.
+  drawSure({ places, layers: { regions, band, branches } }) {
+    const { context, colours } = this;
+    const line = [];
+    for (let i = 0; regions && i < places.shape[0]; i += 1) {
+      const [a, b, c, d] = regions.values.subarray(4 * i, 4 * i + 4);
+      for (let k = 0; k <= 60; k += 1) {
+        const [u, v] = [Math.cos((k * Math.PI) / 30), Math.sin((k * Math.PI) / 30)];
+        line.push(places.values[2 * i] + a * u + b * v, places.values[2 * i + 1] + c * u + d * v);
+      }
+      line.push(NaN, NaN);
+    }
+    for (const edge of band ? [0, 1] : []) {
+      for (let i = 0; i < places.shape[0]; i += 1) {
+        if (branches?.values[i] !== branches?.values[i - 1]) line.push(NaN, NaN);
+        line.push(places.values[2 * i], heightOf(band, 2 * i + edge));
+      }
+      line.push(NaN, NaN);
+    }
+    if (line.length) this.drawLine({ values: line }, colours.private(0.8), 1.5);
   }
 
   // A line through places (x, y, x, y, …), broken where one is no number.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
-from dpgrams_core.model.results import Guarantee
+import numpy as np
+
+from dpgrams_core.model.results import Guarantee, Release
 from dpgrams_core.sweeps.executors import SWEEP_EXECUTORS
 
 SHARED_OPTIONS: dict[str, dict[str, Any]] = {
@@ -38,3 +41,37 @@ def guarantee_lines(guarantee: Guarantee, *more: str) -> list[str]:
     numbers = f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, neighbours: {guarantee.neighbours}"
     words = (numbers, guarantee.statement, *guarantee.caveats, *more)
     return ["", f"guarantee: {guarantee.words}", *(f"  {text}" for text in words)]
+
+
+def uncertainty(release: Release) -> dict[str, Any]:
+    """How sure what was read off a release is, for JSON; what is not known is null."""
+    names = ("noise_covariances", "mode_covariances", "half_widths", "noise_chances", "curve_band")
+    return {name: None if (found := _known(release, name)) is None else _nulls(found.tolist()) for name in names}
+
+
+def _known(release: Release, name: str) -> Any:
+    """A field that is computed when it is asked for: what was paid for is printed also where that fails."""
+    try:
+        return getattr(release, name)
+    except (ArithmeticError, MemoryError, np.linalg.LinAlgError):
+        return None
+
+
+def _nulls(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_nulls(value) for value in values]
+    return values if np.isfinite(values) else None
+
+
+def rows_text(title: str, rows: Sequence[Sequence[float]] | np.ndarray, release: Release, style: str) -> list[str]:
+    """Modes, centres or the rows of a curve for people, under a title; with ± of their regions where they have some."""
+    known = _known(release, "half_widths") if len(rows) else None
+    told, halves = "", np.full(np.shape(rows), np.nan)
+    if known is not None:
+        told, halves = " (± 95% of the population's)", known
+    lines = [title + told]
+    for row, half in zip(rows, halves, strict=True):
+        texts = [f"{value:{style}}" for value in row]
+        reach = ["" if np.isnan(value) else f" ± {value:.3g}" for value in half]
+        lines.append("  " + "  ".join(map("".join, zip(texts, reach, strict=True))))
+    return lines

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
 from dpgrams_core.auditing import DOORS, PAIRS, audit_text
-from dpgrams_core.cli import add_shared, guarantee_lines, number_or_name
+from dpgrams_core.cli import add_shared, guarantee_lines, number_or_name, rows_text, uncertainty
 from dpgrams_core.cli.app import add_app, app_command
 from dpgrams_core.cli.ledger import add_ledger, ledger_command
 from dpgrams_core.cli.release import add_release, kept_command, release_command
@@ -80,9 +80,6 @@ def chosen_options(arguments: argparse.Namespace, skip: tuple[str, ...] = ()) ->
     return {name: value for name, value in given.items() if value is not None}
 
 
-_ARRAYS = ("modes", "noise_covariances", "mode_covariances", "noise_chances", "curve", "curve_band")
-
-
 def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) -> str:
     """The public part of a release. Infinite values become null, since JSON has no infinity."""
     fields = {
@@ -91,7 +88,9 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
         "method": release.method,
         "door": release.door,
         "seed": release.seed,
-        **{name: None if (found := getattr(release, name)) is None else found.tolist() for name in _ARRAYS},
+        "modes": release.modes.tolist(),
+        "curve": None if release.curve is None else release.curve.tolist(),
+        **uncertainty(release),
         "score": scores,
         "guarantee": guarantee_fields(release.guarantee),
         "spec": dataclasses.asdict(release.spec),
@@ -104,8 +103,8 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
 def as_text(release: Release, scores: dict[str, float], dataset: str, n: int) -> str:
     """The same for people."""
     what, rows = ("modes", release.modes) if release.curve is None else ("curve (x, y)", release.curve)
-    lines = [f"{METHODS[release.method].title} on {dataset}, n = {n} (simulation, seed {release.seed})", "", what]
-    lines += ["  " + "  ".join(f"{value:9.4f}" for value in row) for row in rows]
+    lines = [f"{METHODS[release.method].title} on {dataset}, n = {n} (simulation, seed {release.seed})", ""]
+    lines += rows_text(what, rows, release, "9.4f")
     lines += ["", "score"] + [f"  {name:18s} {value:.5g}" for name, value in scores.items()]
     return "\n".join(lines + guarantee_lines(release.guarantee))
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpgrams_core.cli import add_shared, guarantee_lines
+from dpgrams_core.cli import add_shared, guarantee_lines, rows_text, uncertainty
 from dpgrams_core.cli import number_or_name as number
 from dpgrams_core.methods.registry import METHODS
 from dpgrams_core.model.environment import read_settings
@@ -22,7 +22,7 @@ from dpgrams_core.own_data.folder import Folder, Stream, add_up_folder, folder_i
 from dpgrams_core.own_data.kept import MAY_BE_OF_ANOTHER, read_kept
 from dpgrams_core.own_data.pricing import quote, refuse_unproven
 from dpgrams_core.own_data.reading.table import Limits, Table, read_table
-from dpgrams_core.own_data.record import ReleaseRecord
+from dpgrams_core.own_data.record import RecordedRelease
 from dpgrams_core.own_data.release import open_budget, overlap_words, release, release_range
 from dpgrams_core.own_data.table import OwnData, load_table, picked_names
 from dpgrams_core.privacy.composition import exact_amount
@@ -147,12 +147,12 @@ def release_command(arguments: argparse.Namespace, options: dict[str, Any]) -> s
         arguments.method, data, ledger, accept_unproven=arguments.accept_unproven, keep=settings.keep, **options
     )
     if arguments.json:
-        return _json(_fields(paid.charge, paid.record, paid.statements, ledger) | {"kept": paid.kept})
+        return _json(_fields(paid.charge, paid, ledger) | {"kept": paid.kept})
     note = "It is kept beside its charge: the command kept shows it again for free."
     if not paid.kept:
         why = "It could not be kept, the ledger could not be written" if settings.keep else "DPGRAMS_KEEP is off"
         note = f"{why}: {_LOST}."
-    return _text(paid.charge, paid.record, paid.statements, ledger, note)
+    return _text(paid.charge, paid, ledger, note)
 
 
 def _note(words: str) -> None:
@@ -186,13 +186,13 @@ def kept_command(arguments: argparse.Namespace) -> str:
         for charge, found in kept.bounds
     ]
     if arguments.json:
-        releases = [_fields(charge, found.record, found.statements, ledger) for charge, found in kept.releases]
+        releases = [_fields(charge, found, ledger) for charge, found in kept.releases]
         content = [fields | {"kept": True} for fields in releases]
         return _json({"releases": content, "bounds": bounds, "problems": kept.problems})
     parts = []
     for charge, found in kept.releases:
         note = f"Paid for on {charge.at[:10]}; showing it again costs nothing. {doubts.get(charge.id, '')}".strip()
-        parts.append(_text(charge, found.record, found.statements, ledger, note))
+        parts.append(_text(charge, found, ledger, note))
     parts += [
         f"bounds of {item['column']}: {item['low']:g} to {item['high']:g} (charge {item['charge']}). {item['note']}"
         for item in bounds
@@ -235,13 +235,14 @@ def _account(charge: Charge, ledger: Ledger) -> Account | None:
         return None
 
 
-def _text(charge: Charge, record: ReleaseRecord, statements: Sequence[str], ledger: Ledger, note: str) -> str:
-    what = "curve" if record.what == "curve" else "modes"
-    lines = [f"{METHODS[record.method].title} (release, no seed)", "", f"{what}: {', '.join(record.columns)}"]
-    lines += ["  " + "  ".join(f"{value:12.6g}" for value in row) for row in record.rows] or ["  none"]
+def _text(charge: Charge, found: RecordedRelease, ledger: Ledger, note: str) -> str:
+    record, what = found.record, "curve" if found.record.what == "curve" else "modes"
+    lines = [f"{METHODS[record.method].title} (release, no seed)", ""]
+    lines += rows_text(f"{what}: {', '.join(record.columns)}", record.rows, found.release, "12.6g")
+    lines += [] if record.rows else ["  none"]
     box = zip(record.columns, record.box, strict=True)
     lines += ["", "box: " + ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in box)]
-    lines += guarantee_lines(record.guarantee, *statements)
+    lines += guarantee_lines(record.guarantee, *found.statements)
     lines += ["", f"ledger: charge {charge.id} of epsilon {charge.epsilon:g}, delta {charge.delta:g}"]
     left, account = [_UNREAD], _account(charge, ledger)
     if account is not None:
@@ -251,7 +252,8 @@ def _text(charge: Charge, record: ReleaseRecord, statements: Sequence[str], ledg
     return "\n".join([*lines, *(f"  {words}" for words in (note, *left, BLIND_SPOT))])
 
 
-def _fields(charge: Charge, record: ReleaseRecord, statements: Sequence[str], ledger: Ledger) -> dict[str, Any]:
+def _fields(charge: Charge, found: RecordedRelease, ledger: Ledger) -> dict[str, Any]:
+    record = found.record
     said: dict[str, Any] = {"charge": charge.id, "at": charge.at, "epsilon": charge.epsilon, "delta": charge.delta}
     account = _account(charge, ledger)
     if account is None:
@@ -267,8 +269,9 @@ def _fields(charge: Charge, record: ReleaseRecord, statements: Sequence[str], le
         "columns": record.columns,
         "box": dict(zip(record.columns, record.box, strict=True)),
         "curve" if record.what == "curve" else "modes": record.rows,
+        **uncertainty(found.release),
         "guarantee": guarantee_fields(record.guarantee),
-        "statements": statements,
+        "statements": found.statements,
         "ledger": said,
     }
 

@@ -61,9 +61,9 @@ def _coverage_text(arguments: argparse.Namespace) -> str:
     """Nominal against true coverage of the regions of modes, cell by cell."""
     from dpgrams_core.studies import coverage
 
-    runs = arguments.runs or coverage.RUNS
-    if arguments.ship and runs < coverage.RUNS:
-        raise SpecError("runs", runs, f"the finished table of {COVERAGE} has at least {coverage.RUNS} runs a cell")
+    runs, least = arguments.runs, coverage.RUNS
+    if arguments.ship and runs is not None and runs < least:
+        raise SpecError("runs", runs, f"the finished table of {COVERAGE} has at least {least} runs a cell")
     rows: list[dict[str, Any]] = []
     stopped: BaseException | None = None
     try:

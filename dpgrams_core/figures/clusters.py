@@ -18,8 +18,8 @@ from scipy.spatial.distance import cdist
 
 from dpgrams_core.figures import style
 from dpgrams_core.figures.style import Chart, channels, plain_layout
-from dpgrams_core.figures.traces import drawn_rows, points
-from dpgrams_core.model.format import fixed, whole_percent
+from dpgrams_core.figures.traces import CENTRE_SENTENCE, CENTRE_WORDS, drawn_rows, points, rings
+from dpgrams_core.model.format import fixed, short, whole_percent
 from dpgrams_core.model.guarantee import bare_status
 from dpgrams_core.model.measures import nearest_centres, scores_of
 from dpgrams_core.model.results import Dataset, Release, refuse_private
@@ -187,6 +187,41 @@ def runs_chart(data: Dataset, runs: Sequence[Release], scores: Sequence[dict[str
         f"{fixed(float(np.median(ari)))} in the middle."
     )
     table = pd.DataFrame([{"run": number, **one} for number, one in enumerate(scores, start=1)])
+    return Chart(figure, sentence, table)
+
+
+def sure_chart(data: Dataset, entry: Entry) -> Chart:
+    """The centres of a release with the region of each, of the population."""
+    refuse_private(data)
+    plane, release = plane_of(data), entry.release
+    both, noise = release.mode_covariances, release.noise_covariances
+    assert both is not None
+    assert noise is not None
+    flat, names = plane.show(data.points[drawn_rows(data.n)]), [str(number + 1) for number in range(len(both))]
+    ways = (np.eye(data.dimension) if release.paid is None else release.paid.ways) @ plane.axes
+    in_plane = np.einsum("ai,kab,bj->kij", ways, both, ways)
+    own = {**style.PRIVATE_MARK, "size": 11}
+    figure = go.Figure(
+        [
+            points(
+                flat.astype(np.float32).T, "records (not private)", {"size": 4, "color": style.GREY, "opacity": 0.35}
+            ),
+            rings(plane.show(release.modes), in_plane, CENTRE_WORDS, style.PRIVATE),
+            _places(plane.show(release.modes), "private centre", own, names),
+            _places(plane.show(true_centres(data)), "true class centre", style.TRUTH_MARK, class_names(data)),
+        ]
+    )
+    x, y = ({"range": list(side), "title": plane.names[i], "zeroline": False} for i, side in enumerate(around(flat)))
+    plain_layout(figure, RUNS_HEIGHT, x, y)
+    wide, part = (float(np.sqrt(np.trace(c, axis1=1, axis2=2) / c.shape[1]).mean()) for c in (both, noise))
+    sentence = (
+        f"Each ring{CENTRE_SENTENCE} A centre is off by about {short(wide)} along each column; by {short(part)} if "
+        "only the noise counted. That is no region of the mean of a true class, which k-means need not find."
+    )
+    halves = np.asarray(release.half_widths)
+    table = pd.DataFrame({"centre": names})
+    for j in range(data.dimension):
+        table[f"column {j + 1}"], table[f"± column {j + 1} (95%)"] = release.modes[:, j], halves[:, j]
     return Chart(figure, sentence, table)
 
 

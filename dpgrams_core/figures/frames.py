@@ -23,10 +23,10 @@ from dpgrams_core.figures.clusters import (
     record_tints,
     true_centres,
 )
-from dpgrams_core.figures.modes import true_modes, verdict
+from dpgrams_core.figures.modes import sure_regions, true_modes, verdict
 from dpgrams_core.figures.regression import true_branches
 from dpgrams_core.figures.style import CHANCE, RECORD_TINTS
-from dpgrams_core.figures.traces import DensityGrid, drawn_rows, grid_axes
+from dpgrams_core.figures.traces import BAND_WORDS, REGION_WORDS, RING_SIZE, DensityGrid, drawn_rows, grid_axes
 from dpgrams_core.methods.functional.regression import UNIT_SQUARE
 from dpgrams_core.methods.registry import METHODS, run
 from dpgrams_core.model.errors import DataError, SpecError
@@ -140,8 +140,18 @@ def _modes_frame(data: Dataset, release: Release, title: str) -> Frame:
         "anchors": some(release.anchors, MOST_PATHS),
         "tracks": some(release.trajectories, MOST_STEPS, MOST_PATHS),
         "surface": density(release, data.box),
+        "regions": _regions(release),
     }
     return _drawn(verdict(data, release, title) + outside(data.box, release.modes), release.modes, layers, table)
+
+
+def _regions(release: Release) -> Array | None:
+    """What turns a circle of radius 1 to the 95 % region of each sure mode, (k, 2, 2); NaN for the others."""
+    sure, both = sure_regions(release)
+    if not sure.any():
+        return None
+    both = np.where(sure[:, None, None], both, np.eye(2))
+    return np.where(sure[:, None, None], np.sqrt(RING_SIZE) * np.linalg.cholesky(both), np.nan)
 
 
 def outside(box: Array, places: Array) -> str:
@@ -212,6 +222,7 @@ def _regression_frame(data: Dataset, release: Release, title: str) -> Frame:
         "anchors": some(release.anchors, MOST_PATHS),
         "tracks": some(release.trajectories, MOST_STEPS, MOST_PATHS),
         "branches": None if release.branches is None else release.branches.astype(np.uint16),
+        "band": None if release.curve_band is None else sixteen_bits(release.curve_band),
         "surface": density(release, UNIT_SQUARE),  # the method's own, whose sides are those of the box
     }
     return _drawn(branches_verdict(data, release, title) + outside(data.box, curve), curve, layers, table)
@@ -265,8 +276,9 @@ FRAMES: dict[str, Callable[[Dataset, Release, str], Frame]] = {
 # What stays the same in all frames of a picture.
 
 
-def modes_scene(data: Dataset, baseline: Release, grid: DensityGrid | None) -> dict[str, Any]:
-    """The axes, some records, the true modes, those of mean shift, and grey lines where no private surface is."""
+def modes_scene(data: Dataset, baseline: Release, grid: DensityGrid | None, regions: bool = False) -> dict[str, Any]:
+    """The axes, some records, the true modes, those of mean shift, and grey lines where no private surface is; the
+    legend names the ``regions`` that frames have of a method."""
     refuse_private(data)
     legend = [["truth", "true modes"], ["plain", "mean shift (not private)"], ["private", "private modes"]]
     legend.append(["records", "simulated records (not private)"])
@@ -275,13 +287,14 @@ def modes_scene(data: Dataset, baseline: Release, grid: DensityGrid | None) -> d
     if grid is not None:
         still["grey"] = sixteen_bits(grid.z)
         legend.append(["grey", "plain density (not private)"])
+    legend += [["region", REGION_WORDS]] * regions
     return {"box": data.box.tolist(), "names": ["x", "y"], "equal": True, "legend": legend, "still": still}
 
 
-def regression_scene(data: Dataset, lowess: Release) -> dict[str, Any]:
-    """The axes, some records, the true branches and the line of LOWESS."""
+def regression_scene(data: Dataset, lowess: Release, bands: bool = False) -> dict[str, Any]:
+    """The axes, some records, the true branches and the line of LOWESS; the legend names the ``bands`` of a method."""
     refuse_private(data)
-    legend = [["truth_line", "true branches"], ["private", "private branches"]]
+    legend = [["truth_line", "true branches"], ["private", "private branches"], *[["band", BAND_WORDS]] * bands]
     legend += [["plain_line", "LOWESS (not private)"], ["records", "records (not private)"]]
     line = lowess.rows[np.argsort(lowess.rows[:, 0], kind="stable")]
     still = {"records": data.points[drawn_rows(data.n)], "truth_line": true_branches(data), "plain_line": line}

@@ -183,10 +183,8 @@ def chance_sentence(release: Release) -> str:
 
 def _region_columns(release: Release) -> dict[str, Array]:
     """± of 95 % along each column for the table, of the population; empty without regions."""
-    sure, both = sure_regions(release)
-    if release.mode_covariances is None:
-        return {}
-    return {f"± {name} (95%)": np.where(sure, 1.96 * np.sqrt(both[:, j, j]), np.nan) for j, name in enumerate("xy")}
+    halves = release.half_widths
+    return {} if halves is None else {f"± {name} (95%)": halves[:, j] for j, name in enumerate("xy")}
 
 
 def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:

@@ -21,6 +21,10 @@ from dpgrams_core.figures import style
 from dpgrams_core.figures.style import CHANCE, PRIVATE, PRIVATE_MARK, WHITE, Chart, plain_layout, tint
 from dpgrams_core.figures.traces import (
     BAND_SENTENCE,
+    CENTRE_SENTENCE,
+    CENTRE_WORDS,
+    PEAK_SENTENCE,
+    PEAK_WORDS,
     REGION_SENTENCE,
     REGION_WORDS,
     Places,
@@ -38,6 +42,7 @@ from dpgrams_core.figures.traces import (
 from dpgrams_core.model.format import chance_words, fixed, short, sigmas, whole_percent
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.bumps import WEAK
+from dpgrams_core.numerics.ridges import NORMAL_95
 from dpgrams_core.numerics.scaling import SurfaceInUnits
 from dpgrams_core.own_data.postprocess import Branches, Reading, own_branches
 
@@ -76,27 +81,34 @@ def reading_table(units: Units, reading: Reading, what: str = "mode") -> pd.Data
 
 
 def _sure(reading: Reading) -> Array:
-    """Which places stand far enough above the noise for a region, (k,)."""
+    """Which places have a region, (k,): centres, and modes that stand far enough above the noise."""
     if reading.covariances is None or reading.significance is None:
-        return np.zeros(len(reading.places), dtype=bool)
+        return np.full(len(reading.places), reading.covariances is not None)
     return np.asarray(reading.significance >= WEAK)
 
 
 def _half_widths(reading: Reading) -> Array:
-    """± of 95 % along each column, (k, d), of the population; missing where a mode is not sure."""
+    """± of 95 % along each column, (k, d); missing where a mode is not sure."""
     assert reading.covariances is not None
     spreads = np.sqrt(np.diagonal(reading.covariances, axis1=1, axis2=2))
-    return np.where(_sure(reading)[:, None], 1.96 * spreads, np.nan)
+    return np.where(_sure(reading)[:, None], NORMAL_95 * spreads, np.nan)
+
+
+def _region_words(reading: Reading) -> tuple[str, str]:
+    """What a region is called, and what it is made to hold."""
+    if reading.shares is not None:
+        return CENTRE_WORDS, CENTRE_SENTENCE
+    return (PEAK_WORDS, PEAK_SENTENCE) if reading.smoothed else (REGION_WORDS, REGION_SENTENCE)
 
 
 def _rings(reading: Reading, columns: tuple[int, int] = (0, 1)) -> list[go.Scatter]:
-    """The regions of the sure modes in two of the columns, under one name."""
+    """The regions of the sure places in two of the columns, under one name."""
     sure = _sure(reading)
     if not sure.any():
         return []
     assert reading.covariances is not None
-    pair = list(columns)
-    return [rings(reading.places[sure][:, pair], reading.covariances[sure][:, pair][:, :, pair], REGION_WORDS, PRIVATE)]
+    pair, (name, _) = list(columns), _region_words(reading)
+    return [rings(reading.places[sure][:, pair], reading.covariances[sure][:, pair][:, :, pair], name, PRIVATE)]
 
 
 def _numbered(units: Units, what: str, numbers: Array, places: Array, more: dict[str, Array | None]) -> pd.DataFrame:
@@ -215,7 +227,9 @@ def sentence_of(reading: Reading, regions: bool, of: str) -> str:
         listed = "" if reading.shares is None else ", ".join(whole_percent(share) for share in reading.shares)
         shares = f", with about {listed} of the rows" if listed else ""
         border = " Dashed: the borders between them." if of != "density" and count > 1 else ""
-        return f"{_counted(count, 'cluster centre')} read off the released {of}{shares}.{border}"
+        return f"{_counted(count, 'cluster centre')} read off the released {of}{shares}.{border}" + (
+            _region_sentence(reading, of)
+        )
     if count == 0:
         return f"The released {of}: nothing stands above its noise at this ε and this number of rows."
     least = reading.significance
@@ -226,11 +240,18 @@ def sentence_of(reading: Reading, regions: bool, of: str) -> str:
         f"{_counted(count, 'mode')} of the released {of}, in units of its known noise (σ){weakest}. The σ of a mode "
         "weighs the bump that is its own, so it can differ from the height of everything together."
     )
+    return text + _region_sentence(reading, of)
+
+
+def _region_sentence(reading: Reading, of: str) -> str:
+    """What the regions mean, and which modes have none; empty without any."""
     if reading.covariances is None:
-        return text
+        return ""
     sure = _sure(reading)
-    drawn = f" Each {'line across a mode' if of == 'curve' else 'ring'}{REGION_SENTENCE}" if sure.any() else ""
-    return text + drawn + weak_sentence(sure)
+    drawn = (
+        f" Each {'line across a mark' if of == 'curve' else 'ring'}{_region_words(reading)[1]}" if sure.any() else ""
+    )
+    return drawn + weak_sentence(sure)
 
 
 def branches_map(units: Units, release: Release, least: float = 0.0, smoothed: Branches | None = None) -> Chart:

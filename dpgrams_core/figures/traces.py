@@ -82,6 +82,17 @@ REGION_SENTENCE = (
     " is made to hold its true mode 95 times in 100: it allows for the noise, for other records that might have come, "
     "and for how lopsided the release lets one expect a mode to be, since smoothing moves such a one."
 )
+CENTRE_WORDS = "95% region of the population's centre"
+CENTRE_SENTENCE = (
+    " is made to hold, 95 times in 100, where the same reading would put the centre with everybody's records and no "
+    "noise: it allows for the noise, for other records that might have come, and for the reading. It comes from "
+    "releases that were drawn again from this one."
+)
+PEAK_WORDS = "95% region of the peak without noise"
+PEAK_SENTENCE = (
+    " is made to hold, 95 times in 100, where the peak of the density smoothed this far would be without noise. It "
+    "allows for the noise alone, not for other records or for smoothing."
+)
 
 
 def weak_sentence(sure: Array) -> str:

@@ -101,6 +101,16 @@ class PaidColumns:
         middle, half = middle_and_half(self.ranges)
         return middle + (places @ self.components + self.middle) * half
 
+    @property
+    def ways(self) -> Array:
+        """How far a step along each new column goes in the columns of the data, (d, p)."""
+        return self.components * middle_and_half(self.ranges)[1]
+
+    def place_of(self, points: Array) -> Array:
+        """The places (..., d) of which ``back`` made these points (..., p)."""
+        middle, half = middle_and_half(self.ranges)
+        return ((points - middle) / half - self.middle) @ self.components.T
+
 
 def in_ranges(points: Array, ranges: Array) -> Array:
     """Records (n, p) with every column moved from its public range (p, 2) to -1 to 1, and clipped there."""

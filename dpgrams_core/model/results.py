@@ -283,28 +283,51 @@ class Release:
 
     @cached_property
     def _covariances(self) -> tuple[np.ndarray, np.ndarray] | None:
-        surface = self.bare_surface
-        if surface is None or self.curve is not None or self.significance is None:
-            return None  # not read off a surface as its bumps
-        from dpgrams_core.numerics.regions import mode_covariances  # here, since few ask
+        surface, units, modes = self.bare_surface, self.surface, self.modes
+        if surface is None or self.curve is not None or self.unread:
+            return None
+        if isinstance(units, SurfaceInUnits):
+            modes = units.to_bare(modes)
+        elif self.paid is not None:
+            modes = self.paid.place_of(modes)
+        if self.significance is None:
+            from dpgrams_core.numerics.centres import centre_covariances  # here, since few ask
 
-        units, modes = self.surface, self.modes
+            noise, both = centre_covariances(surface, modes)
+        else:
+            from dpgrams_core.numerics.regions import mode_covariances
+
+            noise, both = mode_covariances(surface, modes)
         if not isinstance(units, SurfaceInUnits):
-            return mode_covariances(surface, modes)
-        noise, both = mode_covariances(surface, units.to_bare(modes))
+            return noise, both
         sides = units.bandwidths / surface.bandwidth
         return noise * np.outer(sides, sides), both * np.outer(sides, sides)
 
     @property
     def noise_covariances(self) -> np.ndarray | None:
-        """Covariances (k, d, d) of the modes by the noise alone, from the release: where the same reading would put
-        them without it, the modes of the *smoothed density*.  None for modes that were not read off a surface."""
+        """Covariances (k, d, d) of modes or centres by the noise alone, from the release: where the same reading would
+        put them without it, those of the *smoothed density*.  None for what was not read off a surface; in the bought
+        columns where columns were ``paid`` for.  Centres take seconds, since their release is drawn again and again."""
         return None if self._covariances is None else self._covariances[0]
 
     @property
     def mode_covariances(self) -> np.ndarray | None:
         """The same by noise, sampling and how lopsided the release shows a mode: how far the *population's* may be."""
         return None if self._covariances is None else self._covariances[1]
+
+    @cached_property
+    def half_widths(self) -> np.ndarray | None:
+        """± of 95 % of that along each column of the data, (k, d); NaN for a mode that stands too little above the
+        noise for a region.  None where there are no covariances."""
+        if self.mode_covariances is None:
+            return None
+        from dpgrams_core.numerics.bumps import WEAK
+        from dpgrams_core.numerics.ridges import NORMAL_95
+
+        ways = np.eye(self.mode_covariances.shape[-1]) if self.paid is None else self.paid.ways
+        spreads = np.sqrt(np.einsum("aj,kab,bj->kj", ways, self.mode_covariances, ways))
+        sure = True if self.significance is None else self.significance[:, None] >= WEAK
+        return np.where(sure, NORMAL_95 * spreads, np.nan)
 
     @property
     def noise_chances(self) -> np.ndarray | None:

@@ -17,12 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, reduce
+from functools import lru_cache, reduce
 from itertools import pairwise
 
 import numpy as np
 import scipy
-from threadpoolctl import ThreadpoolController
 
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.numerics.merging import limited_step
@@ -34,6 +33,7 @@ from dpgrams_core.numerics.sketch import (
     public_points,
 )
 from dpgrams_core.numerics.surface import Released, ReleasedSurface, box_bases
+from dpgrams_core.numerics.threads import threads_of
 from dpgrams_core.numerics.together import Surfaces, minimised
 
 Array = np.ndarray
@@ -396,7 +396,7 @@ def _fit(
             for bound in bounds:
                 bound.reshape(-1, d + 2)[:, :d] = start[:, :d]
     loss = Losses(surfaces, shares, [len(start) for start in starts], reference)
-    with _threads().limit(limits=1):
+    with threads_of("scipy.linalg").limit(limits=1):
         ends = minimised(loss, [start.ravel() for start in starts], lows, highs, *FIT_LIMITS)
     fitted = []
     for end, share in zip(ends, shares, strict=True):
@@ -488,14 +488,6 @@ class Losses:
         slope[d:] += scaled / PRIORS[:, None]
         values = np.add.reduceat(losses, self.ends[:-1]).tolist()
         return values, [slope[:, low:high].T.ravel() for low, high in pairwise(self.ends)]
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    """The threads of linear algebra: on matrices as small as a fit's they wait for each other most of the time."""
-    import scipy.linalg  # noqa: F401  its own library too, which is seen only once it is loaded
-
-    return ThreadpoolController()
 
 
 def _significance(surface: ReleasedSurface, bumps: Bumps) -> Array:

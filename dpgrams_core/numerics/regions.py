@@ -20,7 +20,11 @@ gives way by H^-1 J^T T kappa / sigma^2.  Before it is seen a mode is taken to b
 and kappa then to be normal; given the release, lopsidedness has another chance and moves the mode by an expected square
 along every column.  The region is widened until it holds the mode with 95% over both cases.  A drift of first order is
 too simple for any shape, so this is an allowance and not a law: ``dpgrams reproduce coverage`` shows what it is worth,
-and benchmarks/pilot_lopsided.py chose its two numbers on other shapes.
+and benchmarks/pilot_lopsided.py chose its two numbers on other shapes.  The kernel of a sketch is not exact either;
+what it is off by over the box counts as noise there.
+
+A peak of the release smoothed further is a zero of its slope, so the noise moves it by H^-1 times that of the slope,
+with H the curvature there.  That is exact to first order, and again a region of the smoothed density.
 """
 
 from __future__ import annotations
@@ -31,10 +35,12 @@ import scipy
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.bumps import Bumps, Losses, bumps_at
 from dpgrams_core.numerics.scaling import BareSurface
-from dpgrams_core.numerics.sketch import hashed
+from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, hashed, public_points
+from dpgrams_core.numerics.threads import threads_of
 
 Array = np.ndarray
 STEP = 1e-4  # of a central difference, in the units of the fit
+PLACES = 4_096
 DRAWS = 400  # public places for each bump that stand for its law
 # The share of lopsided modes, and the spread of kappa in units of the bump's own (benchmarks/pilot_lopsided.py).
 LOPSIDED, DRIFT = 0.1, 0.15
@@ -111,6 +117,12 @@ def mode_covariances(surface: BareSurface, modes: Array) -> tuple[Array, Array]:
     k, d = modes.shape
     if k == 0:
         return np.empty((0, d, d)), np.empty((0, d, d))
+    with threads_of("scipy.linalg").limit(limits=1):
+        return _by_noise_and_all(surface, modes)
+
+
+def _by_noise_and_all(surface: BareSurface, modes: Array) -> tuple[Array, Array]:
+    k, d = modes.shape
     reference, variance = reference_spread(surface.box), surface.noise_scale**2
     bumps = bumps_at(surface, modes, reference)
     number = np.arange(k * (2 * d + 2)).reshape(k, 2 * d + 2)
@@ -133,11 +145,20 @@ def mode_covariances(surface: BareSurface, modes: Array) -> tuple[Array, Array]:
     kappa = step @ (_drift_slopes(surface, bumps) / variance)
     uncertain = step @ away @ (noise + sampling) @ away.T @ step
     moves = away[:, fitted].reshape(k * d, k, d + 2)[:, :, :d].reshape(k * d, k * d).T - (d + 2) * np.eye(k * d)
-    both = of_centres(noise + sampling)
+    both = of_centres(_kernel_error(surface) * noise + sampling)
     for j, spread in enumerate(bumps.spreads):
         own = slice(j * d, (j + 1) * d)
         both[j] = widened(both[j], *lopsidedness(kappa[own], uncertain[own, own], spread, moves[own, own]))
     return of_centres(noise), both
+
+
+def _kernel_error(surface: BareSurface) -> float:
+    """How much larger than the noise is what a release is off by, as squares: the kernel of a sketch is not exact."""
+    if not isinstance(surface, ReleasedSketch):
+        return 1.0
+    values = surface.value(public_points(surface.box, PLACES))
+    noise = float(surface.noise_at(surface.box.mean(axis=1)[None])[0])
+    return (error_scale(values, noise, surface.box, surface.bandwidth, surface.blocks) / noise) ** 2
 
 
 def _drift_slopes(surface: BareSurface, bumps: Bumps) -> Array:
@@ -185,3 +206,20 @@ def widened(covariance: Array, chance: float, square: float) -> Array:
         else:
             high = t
     return np.asarray(covariance + high * np.eye(d))
+
+
+def peak_covariances(surface: BareSurface, peaks: Array, width: float) -> Array:
+    """Covariances (k, d, d) by the noise of the peaks (k, d) of a release that is smoothed to a width.
+
+    Noise that is white in the norm of k_h has, smoothed to w, the correlation exp(-|u|^2 / 2q) with q = 2 w^2 - h^2; so
+    its slope has the variance of its value over q along every column.
+    """
+    k, d = peaks.shape
+    if k == 0:
+        return np.empty((0, d, d))
+    step = STEP * width * np.eye(d)
+    ahead, behind = (surface.gradient((peaks + sign * step[:, None]).reshape(-1, d), width) for sign in (1, -1))
+    bends = ((ahead - behind) / (2 * STEP * width)).reshape(d, k, d).swapaxes(0, 1)
+    inverse = np.linalg.pinv(0.5 * (bends + bends.swapaxes(1, 2)), hermitian=True)
+    slope = surface.noise_at(peaks, width) ** 2 / (2 * width**2 - surface.bandwidth**2)
+    return np.asarray(slope[:, None, None] * (inverse @ inverse))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from dpgrams_core.methods.functional.clusters import released_centres
-from dpgrams_core.methods.functional.likely_places import likely_places
 from dpgrams_core.methods.functional.modes import public_starts
 from dpgrams_core.model.checks import positive, whole
 from dpgrams_core.model.errors import DataError, SpecError
@@ -16,7 +14,10 @@ from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.bandwidths import REFERENCE_SPREAD, mean_side
 from dpgrams_core.numerics.bumps import find_bumps, find_sketch_bumps
+from dpgrams_core.numerics.centres import centre_covariances, released_centres
+from dpgrams_core.numerics.likely_places import likely_places
 from dpgrams_core.numerics.merging import radius_groups
+from dpgrams_core.numerics.regions import peak_covariances
 from dpgrams_core.numerics.ridges import ridge_bands, trace_ridges
 from dpgrams_core.numerics.scaling import SurfaceInUnits
 from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, noise_ceiling, noise_chances, public_points
@@ -33,14 +34,15 @@ FOUND_WITHIN = 0.05  # of a side of the box, as a mean over the columns
 @dataclass(frozen=True, eq=False)
 class Reading:
     """Places (k, d) in the units of the release, how far each stands above the noise, shares of the records, the
-    chances that noise alone is as high somewhere, and covariances (k, d, d) for the regions of the population, which
-    modes that were fitted to a surface on a grid have."""
+    chances that noise alone is as high somewhere, and covariances (k, d, d) for the regions: of the population, or with
+    ``smoothed`` of the density that was smoothed further."""
 
     places: Array
     significance: Array | None = None
     shares: Array | None = None
     chances: Array | None = None
     covariances: Array | None = None
+    smoothed: bool = False
 
 
 def released_modes(release: Release, factor: float = 1.0, count: int | None = None) -> Reading:
@@ -58,17 +60,19 @@ def released_modes(release: Release, factor: float = 1.0, count: int | None = No
     """
     surface = release.bare_surface
     if surface is None or (positive("factor", factor) == 1 and count is None):
-        regions = release.mode_covariances if isinstance(surface, ReleasedSurface) else None
-        found = Reading(release.modes, release.significance, chances=release.noise_chances, covariances=regions)
-        return _strongest(found, count)
+        known = release.significance is not None  # otherwise these are no modes of a surface
+        chances, regions = release.noise_chances, release.mode_covariances if known else None
+        return _strongest(Reading(release.modes, release.significance, chances=chances, covariances=regions), count)
     spread = REFERENCE_SPREAD * mean_side(surface.box)
     if factor > 1:
         found = _peaks(surface, factor * surface.bandwidth)
-    elif isinstance(surface, ReleasedSketch):
-        bumps = find_sketch_bumps(surface, count, spread)
-        found = Reading(bumps.centres, bumps.significance)
+        bare = peak_covariances(surface, found.places, factor * surface.bandwidth)
+        found = replace(found, covariances=bare * _squared_sides(release), smoothed=True)
     else:
-        bumps = find_bumps(surface, count, spread)
+        if isinstance(surface, ReleasedSketch):
+            bumps = find_sketch_bumps(surface, count, spread)
+        else:
+            bumps = find_bumps(surface, count, spread)
         counted = replace(release, modes=in_units_of(release, bumps.centres), significance=bumps.significance)
         found = Reading(bumps.centres, bumps.significance, covariances=counted.mode_covariances)
     assert found.significance is not None
@@ -76,8 +80,11 @@ def released_modes(release: Release, factor: float = 1.0, count: int | None = No
     return _strongest(replace(found, places=in_units_of(release, found.places), chances=chances), count)
 
 
-def released_clusters(release: Release, count: int) -> Reading:
-    """``count`` cluster centres of a release, and the likeliest share of the records nearest to each, largest first."""
+def released_clusters(release: Release, count: int, regions: bool = False) -> Reading:
+    """``count`` cluster centres of a release, and the likeliest share of the records nearest to each, largest first.
+
+    With ``regions`` also the covariances of those of the population, which take seconds in a sketch.
+    """
     surface = release.bare_surface
     if surface is None:
         raise DataError("This release has no surface, so no clusters can be read off it.")
@@ -86,12 +93,23 @@ def released_clusters(release: Release, count: int) -> Reading:
     nearest = scipy.spatial.KDTree(centres).query(places)[1]
     shares = np.bincount(nearest, weights=weights, minlength=len(centres)) / weights.sum()
     order = np.argsort(-shares, kind="stable")
-    return Reading(in_units_of(release, centres[order]), shares=shares[order])
+    found = Reading(in_units_of(release, centres[order]), shares=shares[order])
+    if not regions:
+        return found
+    return replace(found, covariances=centre_covariances(surface, centres[order])[1] * _squared_sides(release))
 
 
 def in_units_of(release: Release, places: Array) -> Array:
     """Places (..., d) of the bare surface in the units of the release."""
     return release.surface.from_bare(places) if isinstance(release.surface, SurfaceInUnits) else places
+
+
+def _squared_sides(release: Release) -> Array | float:
+    """What a covariance of the bare surface is multiplied by to be one in the units of the release."""
+    if not isinstance(release.surface, SurfaceInUnits):
+        return 1.0
+    sides = release.surface.bandwidths / release.surface.bandwidth
+    return np.outer(sides, sides)
 
 
 def climbs(release: Release, factor: float, steps: int) -> Array:
@@ -176,7 +194,8 @@ def _strongest(reading: Reading, count: int | None) -> Reading:
         return Reading(reading.places[:count])
     order = np.argsort(-reading.significance, kind="stable")[:count]
     chances, regions = (None if one is None else one[order] for one in (reading.chances, reading.covariances))
-    return Reading(reading.places[order], reading.significance[order], chances=chances, covariances=regions)
+    places, heights = reading.places[order], reading.significance[order]
+    return replace(reading, places=places, significance=heights, chances=chances, covariances=regions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,9 @@ does its region by the noise alone hold the place that the same reading gives wi
 and does its region by noise, sampling and lopsidedness hold the true mode (the *population*)?  Besides, the modes are
 read with an unknown count: one is false where it is nearer to no true mode than half the distance between two of them,
 and *off the mark* where the scores would call it spurious, which asks for a nearer match (``default_match_radius``).
-Of regression the bands are asked for: at each row of a curve, do they hold the nearest branch that is there without
-noise?
+Of clusters the centres are asked for, with the number known: those of the population are where the same reading would
+put them for very many records.  Of regression the bands are asked for: at each row of a curve, do they hold the nearest
+branch that is there without noise?
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ import scipy
 
 from dpgrams_core.datasets.mixtures import FOUR_CORNERS, T_MIXTURE, Mixture, seeded_points
 from dpgrams_core.datasets.registry import load_dataset
+from dpgrams_core.methods.functional.clusters import functional_c, read_centres
 from dpgrams_core.methods.functional.modes import read_together, release_surface
 from dpgrams_core.methods.functional.regression import from_unit, functional_regression, to_unit
-from dpgrams_core.methods.functional.spec import FunctionalRegressionSpec, FunctionalSpec
+from dpgrams_core.methods.functional.spec import FunctionalCSpec, FunctionalRegressionSpec, FunctionalSpec
 from dpgrams_core.model.measures import match_modes, score, score_modes
 from dpgrams_core.model.places import ASSETS
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.model.results import Dataset, Release, refuse_private
+from dpgrams_core.numerics.bandwidths import reference_spread
+from dpgrams_core.numerics.centres import K_MEANS_STARTS, fitted_kmeans, towards_peaks
 from dpgrams_core.numerics.ridges import NORMAL_95
 from dpgrams_core.numerics.statistics import clopper_pearson, standard_error
 from dpgrams_core.numerics.surface import ReleasedSurface
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = np.ndarray
-LEVEL, DELTA, RUNS = 0.95, 1e-6, 60
+LEVEL, DELTA, RUNS, CENTRE_RUNS = 0.95, 1e-6, 240, 60  # centres draw their release anew in every run
 SIZES, EPSILONS = (500, 2_000, 5_000, 20_000), (0.1, 0.25, 0.5, 1.0, 5.0)
 FOUND = 0.95  # of the runs must find all modes, or regions are not to be trusted
 PROMISED = {"smoothed": (0.93, 0.97), "population": (0.90, 0.99)}
@@ -70,6 +74,8 @@ SHAPES: dict[str, Mixture | None] = {
     ),
     "uniform": None,
 }
+CLUSTERS = ("blobs", "unequal_clusters")
+POPULATION = 200_000  # records that stand for all
 DESIGNS = ("sinusoid", "three_component")
 FINE = 4_001  # places along y at which a branch without noise is sought
 BOX = np.array([(-7.0, 7.0)] * 2)
@@ -92,10 +98,18 @@ def held(modes: Array, covariances: Array, targets: Array) -> Array:
     return np.array(squares) <= scipy.special.chdtri(modes.shape[1], 1 - LEVEL)
 
 
-def coverage_cell(shape: str, n: int, epsilon: float, runs: int = RUNS) -> dict[str, Any]:
+def runs_of(shape: str) -> int:
+    """How many runs each cell of a shape has in the finished table."""
+    return CENTRE_RUNS if shape in CLUSTERS else RUNS
+
+
+def coverage_cell(shape: str, n: int, epsilon: float, runs: int | None = None) -> dict[str, Any]:
     """One row: true coverage of both kinds with intervals, runs that found all, and runs with a false peak."""
+    runs = runs or runs_of(shape)
     if shape in DESIGNS:
         return band_cell(shape, n, epsilon, runs)
+    if shape in CLUSTERS:
+        return centre_cell(shape, n, epsilon, runs)
     spec = FunctionalSpec(epsilon=epsilon, delta=DELTA)
     data = [drawn(shape, n, seed) for seed in range(runs)]
     bare = [release_surface(one, spec, SimulationNoise(seed)) for seed, one in enumerate(data)]
@@ -117,14 +131,67 @@ def coverage_cell(shape: str, n: int, epsilon: float, runs: int = RUNS) -> dict[
         assert one.mode_covariances is not None
         hits["smoothed"].append(held(one.modes, one.noise_covariances, clean.modes))
         hits["population"].append(held(one.modes, one.mode_covariances, truth))
+    return row | _shares(hits)
+
+
+def _shares(hits: dict[str, list[Array]]) -> dict[str, float]:
+    """How many regions of each kind held their targets, with intervals."""
+    shares = {}
     for kind, found in hits.items():
         every = np.concatenate(found)
-        row[kind] = float(every.mean())
-        row[f"{kind}_low"], row[f"{kind}_high"] = map(float, clopper_pearson(every.sum(), len(every), (1 - LEVEL) / 2))
-    return row
+        shares[kind] = float(every.mean())
+        low, high = map(float, clopper_pearson(every.sum(), len(every), (1 - LEVEL) / 2))
+        shares |= {f"{kind}_low": low, f"{kind}_high": high}
+    return shares
 
 
-def band_cell(design: str, n: int, epsilon: float, runs: int = RUNS) -> dict[str, Any]:
+def clusters_drawn(shape: str, n: int, seed: int) -> Dataset:
+    """Records of clusters; those of a shape with peaks have one for each."""
+    if shape == "blobs":
+        return load_dataset(shape, n=n, seed=seed)
+    return replace(drawn(shape.removesuffix("_clusters"), n, seed), kind="clusters")
+
+
+@lru_cache(maxsize=len(CLUSTERS))
+def population_centres(shape: str) -> Array:
+    """Where the same reading would put the centres of very many records without noise or smoothing."""
+    many = clusters_drawn(shape, POPULATION, POPULATION)
+    count, shares = _count_of(many), np.full(many.n, 1 / many.n)
+    means = fitted_kmeans(many.points, count, K_MEANS_STARTS, 0).cluster_centers_
+    return towards_peaks(means, many.points, shares, reference_spread(many.box))
+
+
+def _count_of(data: Dataset) -> int:
+    return data.n_clusters or len(data.true_modes)  # type: ignore[arg-type]  # one of the two is known
+
+
+def centre_cell(shape: str, n: int, epsilon: float, runs: int) -> dict[str, Any]:
+    """One row of clusters: true coverage of both kinds of regions of centres."""
+    truth, near = population_centres(shape), []
+    hits: dict[str, list[Array]] = {kind: [] for kind in PROMISED}
+    half = _half_way(truth)
+    for seed in range(runs):
+        checkpoint()
+        data = clusters_drawn(shape, n, seed)
+        spec = FunctionalCSpec(epsilon=epsilon, delta=DELTA, n_clusters=_count_of(data))
+        release = functional_c(data, spec, SimulationNoise(seed))
+        clean = read_centres(_without_noise(release, data), data.box)
+        assert release.noise_covariances is not None
+        assert release.mode_covariances is not None
+        hits["smoothed"].append(held(release.modes, release.noise_covariances, clean.modes))
+        hits["population"].append(held(release.modes, release.mode_covariances, truth))
+        near.append(bool((match_modes(truth, release.modes).distance <= half).all()))
+    return {
+        "shape": shape,
+        "n": n,
+        "epsilon": epsilon,
+        "runs": runs,
+        "all_found": float(np.mean(near)),
+        **_shares(hits),
+    }
+
+
+def band_cell(design: str, n: int, epsilon: float, runs: int) -> dict[str, Any]:
     """One row of a regression design: how often bands hold the branch without noise, row by row of the curves.
 
     Rows of one run share its noise, so the interval is that of a mean over runs.
@@ -182,7 +249,7 @@ def _without_noise(release: Release, data: Dataset) -> Release:
 
 def cells() -> Iterator[tuple[str, int, float]]:
     """All cells of the study."""
-    return ((shape, n, epsilon) for shape in (*SHAPES, *DESIGNS) for n in SIZES for epsilon in EPSILONS)
+    return ((shape, n, epsilon) for shape in (*SHAPES, *CLUSTERS, *DESIGNS) for n in SIZES for epsilon in EPSILONS)
 
 
 def table(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

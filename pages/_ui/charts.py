@@ -102,9 +102,9 @@ MORE = {"curve": "Every ε", "runs": "Twenty runs"}  # the tabs under the pictur
 RUNS = 20
 
 
-def more(keys: list[str], draw: Mapping[str, Callable[[], Any]]) -> None:
+def more(keys: list[str], draw: Mapping[str, Callable[[], Any]], titles: dict[str, str] = MORE) -> None:
     """The curve of a page and its repeated runs under tabs, as a part of the page."""
-    part("more", keys, lambda: tabs("more", MORE, draw))
+    part("more", keys, lambda: tabs("more", titles, draw))
 
 
 def repeated(settings: Hashable, seconds: float, smaller: str, by_itself: bool) -> bool:

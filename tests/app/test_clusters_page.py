@@ -226,6 +226,17 @@ def test_twenty_runs_are_computed_when_their_tab_is_opened(page):
     assert f"{table['ari'][0]:.2f}" == shown.metrics(again)["ARI, private"]  # the first is that of the page
 
 
+def test_how_sure_each_centre_is_is_computed_when_its_tab_is_opened(page):
+    assert "if only the noise counted" not in shown.all_text(shown.opened(page))
+    again = shown.opened(shown.new_page("clusters", clu_n_blobs="500", more="sure"))
+    assert "if only the noise counted" in shown.all_text(again)
+    table = next(item.value for item in again.dataframe if "± column 1 (95%)" in item.value)
+    assert (table[["± column 1 (95%)", "± column 2 (95%)"]] > 0).all(axis=None)
+    assert len(table) == 4
+    none = shown.opened(shown.new_page("clusters", clu_n_blobs="500", clu_method="dp_grams_c", more="sure"))
+    assert "centres have no regions" in shown.all_text(none)
+
+
 def test_the_curves_have_the_epsilons_of_the_paper():
     printed = json.loads(PAPER_TABLES.read_text())
     for name in ("blobs", "digits", "mnist", "rnaseq"):

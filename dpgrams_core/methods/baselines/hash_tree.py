@@ -26,11 +26,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from dpgrams_core.methods.baselines.kmeans import fitted_kmeans, known_clusters
+from dpgrams_core.methods.baselines.kmeans import known_clusters
 from dpgrams_core.methods.functional.modes import outside_box
 from dpgrams_core.model import settings
 from dpgrams_core.model.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.model.specs import Spec
+from dpgrams_core.numerics.centres import fitted_kmeans
 from dpgrams_core.numerics.rounding import UNIT, running_sum, with_rounding
 from dpgrams_core.numerics.scaling import middle_and_half
 from dpgrams_core.numerics.sketch import public_points

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dpgrams_core.methods.functional.modes import outside_box
 from dpgrams_core.model import settings
@@ -16,6 +15,7 @@ from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.guarantee import ADD_OR_REMOVE
 from dpgrams_core.model.results import Dataset, Diagnostics, Guarantee, Release, refuse_private
 from dpgrams_core.model.specs import Spec, setting
+from dpgrams_core.numerics.centres import fitted_kmeans
 from dpgrams_core.numerics.scaling import middle_and_half
 from dpgrams_core.privacy.noise import Noise, SimulationNoise
 
@@ -26,7 +26,6 @@ LIBRARY_RHO = 0.225
 MAX_ROUNDS, MIN_ROUNDS = 7, 2
 # Below this diffprivlib's rejection sampler turns for minutes; above, the noise is far below rounding.
 SMALLEST_EPSILON, LARGEST_EPSILON = 0.001, 1_000.0
-THREADED_POINTS = 20_000
 BOUNDS = {"box": "the public box", "records": "the records, as the paper's tables were run"}
 
 
@@ -59,18 +58,6 @@ class DPKMeansSpec(Spec):
     )
     n_clusters: int | None = settings.n_clusters()
     bounds: str = setting("box", label="Bounds", words="Where the bounds come from.", choices=BOUNDS, titles=BOUNDS)
-
-
-def fitted_kmeans(points: Array, count: int, n_init: int, seed: int | None, weights: Array | None = None) -> Any:
-    """k-means by scikit-learn (Lloyd, k-means++, the best of ``n_init`` seeded starts)."""
-    from sklearn.cluster import KMeans  # here, since it takes a second to load
-
-    # Threads wait for each other at every step: with few points, on a machine that is not idle, nearly all the time.
-    threads = 1 if len(points) < THREADED_POINTS else None
-    with warnings.catch_warnings(), threadpool_limits(threads):
-        # Fewer distinct records than clusters: some centres coincide, and the result is still right.
-        warnings.filterwarnings("ignore", message="Number of distinct clusters")
-        return KMeans(count, n_init=n_init, random_state=seed).fit(points, sample_weight=weights)
 
 
 def kmeans(data: Dataset, spec: KMeansSpec, noise: Noise) -> Release:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgrams_core.methods.baselines.kmeans import fitted_kmeans
 from dpgrams_core.methods.dp_pms.ladder import all_records, check_baseline
 from dpgrams_core.methods.functional import clusters, modes, regression
 from dpgrams_core.methods.functional.spec import FunctionalCSpec, FunctionalRegressionSpec, FunctionalSpec
 from dpgrams_core.methods.ladder import Ladder, On, Rung, true_count, without_noise
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.results import Dataset
+from dpgrams_core.numerics import centres
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.bumps import find_bumps
 from dpgrams_core.numerics.ridges import trace_ridges
@@ -72,14 +72,14 @@ def _centres(spec: FunctionalCSpec, data: Dataset, seed: int, on: On) -> Array:
     if "reading" in on:
         released = clusters.bare_release(data, spec, SimulationNoise(seed)).bare_surface
         assert released is not None
-        return clusters.released_centres(
+        return centres.released_centres(
             released if "noise" in on else without_noise(released, data.points, data), count
         )
     # With as many starts and the same fixed seed as k-means on a release has.
-    means = np.asarray(fitted_kmeans(data.points, count, clusters.K_MEANS_STARTS, 0).cluster_centers_)
+    means = np.asarray(centres.fitted_kmeans(data.points, count, centres.K_MEANS_STARTS, 0).cluster_centers_)
     if "peaks" not in on:
         return means
-    return clusters.towards_peaks(means, data.points, np.full(data.n, 1 / data.n), reference_spread(data.box))
+    return centres.towards_peaks(means, data.points, np.full(data.n, 1 / data.n), reference_spread(data.box))
 
 
 BRANCH_RUNGS = (

@@ -236,9 +236,9 @@ def _picture(own: Own, sale: Sale, free: Any) -> tuple[Chart, str]:
         chart = ascent_map(sale.units, release) if d <= 2 else pair_panels(sale.units, reading, None)
         return chart, read_words(sale, reading)
     with free:
-        kind, factor, count, paths = _free_controls(sale)
-    reading, regions = _reading(own, sale, kind, factor, count), kind == "clusters"
-    return _drawn(own, sale, reading, factor, paths, regions), read_words(sale, reading, regions, factor)
+        kind, factor, count, more = _free_controls(sale)
+    reading, regions = _reading(own, sale, kind, factor, count, more), kind == "clusters"
+    return _drawn(own, sale, reading, factor, more and not regions, regions), read_words(sale, reading, regions, factor)
 
 
 def _drawn(
@@ -284,30 +284,31 @@ def _smoothing() -> float:
 
 
 def _free_controls(sale: Sale) -> tuple[str, float, int | None, bool]:
-    """Post-processing: these move as often as anyone likes."""
+    """Post-processing: these move as often as anyone likes. At last: climbs of modes, regions of centres."""
     with _free_row():
         look: dict[str, Any] = {"default": sale.kind, "required": True, "format_func": GOALS.__getitem__}
         kind = st.segmented_control("Read it as", ["modes", "clusters"], key=f"own_read_{sale.number}", **look)
         if kind == "clusters":
             count = st.select_slider("Clusters", range(1, 11), value=3, key="own_clusters", width=220)
-            return "clusters", 1.0, count, False
+            words, slow = "Its release is drawn again and again, which takes some seconds.", len(sale.units.columns) > 3
+            return "clusters", 1.0, count, not slow or st.toggle("How sure is each centre?", key="own_sure", help=words)
         factor = _smoothing()
         count = st.select_slider("Number of modes", COUNTS, format_func=str, key="own_count", width=240)
         paths = len(sale.units.columns) == 2 and st.toggle("Climbs", key="own_paths")
     return "modes", factor, None if count == MANY else int(count), bool(paths)
 
 
-def _reading(own: Own, sale: Sale, kind: str, factor: float, count: int | None) -> Reading:
+def _reading(own: Own, sale: Sale, kind: str, factor: float, count: int | None, sure: bool) -> Reading:
     """Modes or centres, remembered in this session."""
 
     def make() -> Reading:
         if kind == "clusters":
-            return released_clusters(sale.release, count or 1)
+            return released_clusters(sale.release, count or 1, sure)
         return released_modes(sale.release, factor, count)
 
     try:
         with st.spinner("Reading the release…"):
-            return own.remember(("reading", sale.number, kind, factor, count), make)
+            return own.remember(("reading", sale.number, kind, factor, count, sure and kind == "clusters"), make)
     except (SpecError, DataError) as error:
         st.info(plain(str(error)))
         return Reading(np.empty((0, len(sale.units.columns))))

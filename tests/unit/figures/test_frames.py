@@ -12,6 +12,7 @@ from dpgrams_core import DataError, SpecError, load_dataset, run, score
 from dpgrams_core.figures import frames
 from dpgrams_core.model.format import short
 from dpgrams_core.model.run import Run
+from dpgrams_core.numerics.bumps import WEAK
 from dpgrams_core.numerics.surface import ReleasedSurface
 
 RUN = Run(method="functional", dataset="four_corners", n=600, epsilon=1.0, options=(("delta", 1e-6),), seed=3)
@@ -189,3 +190,26 @@ def test_the_scenes_hold_what_never_moves(data):
     scene = unpacked(frames.message("it", frames.clusters_scene(blobs, run("kmeans", blobs, n_clusters=3)), []))
     (x, y), records = scene["box"], scene["still"]["records"]
     assert np.all((records[:, 0] > x[0]) & (records[:, 0] < x[1]) & (records[:, 1] > y[0]) & (records[:, 1] < y[1]))
+
+
+def test_a_frame_says_how_sure_its_modes_are(data):
+    release = run("functional", data, seed=3, epsilon=2.0, delta=1e-6)
+    made = frames.frame(data, replace(RUN, epsilon=2.0), "It")
+    sure = release.significance >= WEAK
+    assert sure.any()
+    for turn, covariance, known in zip(made.layers["regions"], release.mode_covariances, sure, strict=True):
+        assert np.isfinite(turn).all() == known
+        if known:  # a circle of radius 1 goes to the ellipse that holds 95 %
+            np.testing.assert_allclose(turn @ turn.T, 5.991 * covariance, rtol=1e-5)
+    assert "regions" not in frames.frame(data, replace(RUN, epsilon=0.02), "It").layers
+    names = [name for name, _ in frames.modes_scene(data, release, None, regions=True)["legend"]]
+    assert names == ["truth", "plain", "private", "records", "region"]
+
+
+def test_a_frame_of_branches_has_their_band():
+    curves = load_dataset("sinusoid", n=500, seed=0)
+    release = run("functional_regression", curves, seed=3, epsilon=2.0, delta=1e-6)
+    wanted = replace(RUN, method="functional_regression", dataset="sinusoid", epsilon=2.0)
+    band = frames.frame(curves, wanted, "It").layers["band"]
+    found = band["low"] + band["steps"] / 65535 * (band["high"] - band["low"])
+    np.testing.assert_allclose(found, release.curve_band, atol=np.ptp(release.curve_band) / 65535)

@@ -22,9 +22,10 @@ from dpgrams_core.figures.own_data import (
     twin_curve,
 )
 from dpgrams_core.figures.own_records import records_picture
-from dpgrams_core.figures.traces import REGION_WORDS
+from dpgrams_core.figures.traces import CENTRE_WORDS, PEAK_WORDS, REGION_WORDS
 from dpgrams_core.model.errors import DataError
 from dpgrams_core.model.units import in_units
+from dpgrams_core.numerics.ridges import NORMAL_95
 from dpgrams_core.numerics.scaling import rescaled
 from dpgrams_core.own_data.examples import EXAMPLE_BOX, EXAMPLE_MISSING, EXAMPLE_ROWS, example_csv, stand_in
 from dpgrams_core.own_data.postprocess import Reading, agreement, released_clusters, released_modes
@@ -70,16 +71,21 @@ def test_modes_of_ones_own_data_have_regions_where_they_are_sure(flat, line):
         half = chart.table["± <b>pay</b> (95%)"]
         assert half.notna().sum() == count
         spread = np.sqrt(flat.mode_covariances[:, 1, 1][np.argsort(-flat.significance)])
-        assert half.iloc[0] == pytest.approx(1.96 * spread[0])  # in the units of the column
+        assert half.iloc[0] == pytest.approx(NORMAL_95 * spread[0])  # in the units of the column
     panels = pair_panels(TWO, found, None)
     assert REGION_WORDS in [trace.name for trace in panels.figure.data]
     of_line = released_modes(line, count=4)  # read anew, since a number is given
     chart = density_curve(Units(("age",), AGES), line.surface, line.surface.bandwidth, of_line, False)
     reach = [trace.error_x.array for trace in chart.figure.data if trace.error_x.array is not None]
-    np.testing.assert_allclose(reach[0], 1.96 * np.sqrt(of_line.covariances[:, 0, 0]))
+    np.testing.assert_allclose(reach[0], NORMAL_95 * np.sqrt(of_line.covariances[:, 0, 0]))
     assert 0 < reach[0][0] < 20  # years
     smoothed = surface_map(TWO, flat.surface, 1.5 * flat.surface.bandwidth, released_modes(flat, 1.5))
-    assert "95 times" not in smoothed.sentence  # peaks of a smoothed release are not fitted
+    names = [trace.name for trace in smoothed.figure.data]
+    assert PEAK_WORDS in names  # of that density, and not of the population
+    assert REGION_WORDS not in names
+    centres = surface_map(TWO, flat.surface, flat.surface.bandwidth, released_clusters(flat, 4, True), regions=True)
+    assert CENTRE_WORDS in [trace.name for trace in centres.figure.data]
+    assert centres.table["± <b>pay</b> (95%)"].notna().all()
 
 
 def test_density_is_one_over_the_users_box(line):

@@ -7,7 +7,7 @@ import pytest
 
 from dpgrams_core import Dataset, SpecError, load_dataset, run, score
 from dpgrams_core.methods.dp_grams.clusters import SPREAD_CANDIDATES, public_candidates
-from dpgrams_core.methods.functional.clusters import best_parted, released_centres, towards_peaks
+from dpgrams_core.numerics.centres import best_parted, released_centres, towards_peaks
 from dpgrams_core.numerics.surface import ReleasedSurface, box_bases, coefficients
 
 CENTRES = np.array([[-2.0, -2.0], [2.0, 2.0], [2.0, -2.0]])

@@ -224,6 +224,9 @@ def test_centres_come_back_in_the_units_of_the_columns(rng):
         new = again.project(release.modes)
         np.testing.assert_allclose(again.back(new), release.modes, rtol=1e-9)
         np.testing.assert_array_equal(new, columns.project(release.modes))
+        np.testing.assert_allclose(columns.place_of(release.modes), new, rtol=1e-9)  # nothing was clipped
+        assert release.mode_covariances.shape == (3, 3, 3)  # in the bought columns
+        assert ((release.half_widths / sides > 1e-4) & (release.half_widths / sides < 0.2)).all()
         far = again.project(np.array([[HUGE, -HUGE, math.inf, 0.0]]))
         assert ((far >= again.box[:, 0]) & (far <= again.box[:, 1])).all()
         np.testing.assert_allclose(release.bare_surface.box, again.box)

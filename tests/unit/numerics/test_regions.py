@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,9 +13,10 @@ import dpgrams_core as dg
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.bumps import Bumps, find_bumps, overlap
-from dpgrams_core.numerics.regions import tangents, widened
+from dpgrams_core.numerics.regions import peak_covariances, tangents, widened
 from dpgrams_core.numerics.sketch import noise_chances
 from dpgrams_core.numerics.surface import ReleasedSurface, box_bases
+from dpgrams_core.own_data.postprocess import climb_smoothed
 
 BUMPS = Bumps(np.array([[0.0, 0.3], [0.8, -0.2]]), np.array([0.5, 0.9]), np.array([3.0, 5.0]))
 
@@ -149,3 +152,24 @@ def test_modes_have_the_chance_that_they_are_noise_and_other_results_none() -> N
     assert dg.run("mean_shift", data, seed=0).noise_chances is None
     line = dg.run("functional_regression", dg.load_dataset("sinusoid", n=500, seed=0), seed=0)
     assert line.noise_chances is None
+
+
+@pytest.mark.parametrize("sketch", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_peaks_of_a_release_smoothed_further_move_as_their_covariances_say(sketch: bool) -> None:
+    """Against noise drawn anew: the peak climbs from where it is without."""
+    d = 4 if sketch else 2
+    rng = np.random.default_rng(3)
+    data = dg.Dataset(name="one", kind="modes", points=rng.normal(0.3, 0.8, (4000, d)), box=[(-4, 4)] * d)
+    surface = dg.run("functional", data, epsilon=2.0, n_modes=1, seed=0).surface
+    assert surface is not None
+    width = 1.4 * surface.bandwidth
+    exact = surface.exact(data.points)
+    start = climb_smoothed(replace(surface, coefficients=exact), np.full((1, d), 0.3), width, 60)[-1]
+    found = []
+    for _ in range(100):
+        noise = rng.normal(0, surface.noise_scale, exact.shape)
+        found.append(climb_smoothed(replace(surface, coefficients=exact + noise), start, width, 60)[-1][0] - start[0])
+    covariance = peak_covariances(surface, start, width)[0]
+    squares = np.einsum("ri,ij,rj->r", found, np.linalg.inv(covariance), found)
+    assert squares.mean() == pytest.approx(d, rel=0.4)  # 2/3 or 3/2 of the covariance would be off by half
+    assert peak_covariances(surface, np.empty((0, d)), width).shape == (0, d, d)

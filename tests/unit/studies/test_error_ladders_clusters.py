@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from dpgrams_core import load_dataset, run, score, sweep
-from dpgrams_core.methods.functional.clusters import bare_release, towards_peaks
+from dpgrams_core.methods.functional.clusters import bare_release
 from dpgrams_core.methods.functional.spec import FunctionalCSpec
 from dpgrams_core.methods.ladder import without_noise
 from dpgrams_core.model.errors import DataError
+from dpgrams_core.numerics.centres import towards_peaks
 from dpgrams_core.privacy.noise import SimulationNoise
 from dpgrams_core.studies.ablation import error_sources, ladder_errors, ladders, stream_error_sources
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -42,6 +43,45 @@ NODES_A_BANDWIDTH = 3.0
 MOST_NODES = 20_000
 
 
+@dataclass(frozen=True, eq=False)
+class Grounds:
+    """Public places (m, d) over the box of a release, and what the likelihood of shares at them takes.
+
+    ``values`` (m,) are the released ones over n, and ``values_of`` gives those of other coefficients; ``noise`` is
+    sigma / n, and ``prior`` (m,) are the shares before anything was released.  At the nodes of a grid ``noise_there``
+    (m,) is the noise of the values, and a node that surely stands above it has a larger share of the prior.
+    """
+
+    places: Array
+    values: Array
+    noise: float
+    prior: Array
+    times_kernel: Callable[[Array], Array]
+    against: float
+    values_of: Callable[[Array], Array]
+    noise_there: Array | None = None
+    ceiling: float = math.inf
+
+    def likeliest(self, values: Array) -> tuple[Array, Array]:
+        """The likeliest share of the records at each place for ``values`` (m, ...), and the prior, both (m, ...)."""
+        more = (1,) * (values.ndim - 1)
+        prior = self.prior.reshape(-1, *more)
+        if self.noise_there is not None:
+            prior = prior + (values > self.ceiling * self.noise_there.reshape(-1, *more)) / len(values)
+            prior = prior / prior.sum(axis=0)
+        prior = np.broadcast_to(prior, values.shape)
+        return likeliest_shares(values, self.times_kernel, prior, self.noise, self.against), prior
+
+    def shown(self, values: Array, shares: Array, prior: Array, least: int) -> Array:
+        """Which places (m,) have more than their prior share and are not within the noise, unless only ``least``."""
+        shown = shares >= prior
+        shown[np.argmax(shares / prior)] = True  # both sum to one, so there is such a place, but for rounding
+        if self.noise_there is None:
+            return shown
+        sure = shown & (values > GRID_NOISES * self.noise_there)
+        return sure if sure.sum() >= least else shown
+
+
 def likely_places(release: BareSurface, least: int = 1) -> tuple[Array, Array]:
     """Public places (m, d) where the release shows more records than the prior, and their shares (m,).
 
@@ -49,41 +89,50 @@ def likely_places(release: BareSurface, least: int = 1) -> tuple[Array, Array]:
     records would draw a centre of k-means to them.  So would nodes of a grid that are within the noise: they are left
     out, unless fewer than ``least`` remain.
     """
-    places, shares, prior = posterior_places(release)
-    shown = shares >= prior
-    shown[np.argmax(shares / prior)] = True  # both sum to one, so there is such a place, but for rounding
-    places, shares = places[shown], shares[shown]
-    if isinstance(release, ReleasedSurface):
-        sure = release.value(places) > GRID_NOISES * release.noise_at(places)
-        if sure.sum() >= least:
-            return places[sure], shares[sure]
-    return places, shares
+    grounds = grounds_of(release)
+    shares, prior = grounds.likeliest(grounds.values)
+    shown = grounds.shown(grounds.values, shares, prior, least)
+    return grounds.places[shown], shares[shown]
 
 
-def posterior_places(release: BareSurface) -> tuple[Array, Array, Array]:
-    """Public places (m, d) over the box of a release, the likeliest share of the records at each, and the prior."""
+def grounds_of(release: BareSurface) -> Grounds:
+    """The public places of a release: spread as the prior is in a sketch, nodes of a grid over a surface."""
     h, noise = release.bandwidth, release.noise_scale / release.n
     if isinstance(release, ReleasedSketch):
         places = np.concatenate([spread_places(release.box, SKETCH_PLACES), significant_places(release)])
-        kernel = _kernel(places, h)
-        prior = np.full(len(places), 1 / len(places))
+        kernel, prior = _kernel(places, h), np.full(len(places), 1 / len(places))
+
+        def sketched(coefficients: Array) -> Array:
+            return replace(release, coefficients=coefficients).value(places) / release.n
+
+        def product(shares: Array) -> Array:
+            return kernel @ shares.astype(np.float32)
+
         values = release.value(places) / release.n
-        shares = likeliest_shares(values, lambda p: kernel @ p.astype(np.float32), prior, noise, SKETCH_WEIGHT)
-        return places, shares, prior
+        return Grounds(places, values, noise, prior, product, SKETCH_WEIGHT, sketched)
     axes = _axes(release)
     factors = [np.exp(-0.5 * ((axis[:, None] - axis[None, :]) / h) ** 2) for axis in axes]
 
     def times_kernel(shares: Array) -> Array:
-        table = shares.reshape([len(axis) for axis in axes])
+        table = shares.reshape(*(len(axis) for axis in axes), *shares.shape[1:])
         for number, factor in enumerate(factors):  # the kernel is a product over the columns
             table = np.moveaxis(np.tensordot(factor, table, axes=(1, number)), 0, number)
-        return table.ravel()
+        return table.reshape(shares.shape)
 
     places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-    values = release.grid(axes).ravel()
-    significant = values > noise_ceiling(release.box, h) * release.noise_grid(axes).ravel()
-    prior = _prior(places, release.box, significant)
-    return places, likeliest_shares(values / release.n, times_kernel, prior, noise, GRID_WEIGHT), prior
+    away = (places - release.box.mean(axis=1)) / (PRIOR_SPREAD * (release.box[:, 1] - release.box[:, 0]))
+    prior = np.exp(-0.5 * (away**2).sum(axis=1))
+    return Grounds(
+        places,
+        release.grid(axes).ravel() / release.n,
+        noise,
+        prior / prior.sum(),
+        times_kernel,
+        GRID_WEIGHT,
+        lambda coefficients: replace(release, coefficients=coefficients).grid(axes).ravel() / release.n,
+        release.noise_grid(axes).ravel() / release.n,
+        noise_ceiling(release.box, h),
+    )
 
 
 def likeliest_shares(
@@ -94,11 +143,11 @@ def likeliest_shares(
     against: float,
     steps: int = STEPS,
 ) -> Array:
-    """Shares p (m,) of the highest posterior.
+    """Shares p (m, ...) of the highest posterior, along the first axis.
 
-    ``values`` (m,) are those released at the places, divided by n; ``times_kernel`` gives K p (m,) of p (m,); ``prior``
-    (m,) are the shares before anything was released, all positive; ``noise`` is sigma / n; ``against`` is the
-    weight of the prior.
+    ``values`` (m, ...) are those released at the places, divided by n; ``times_kernel`` gives K p of p; ``prior``
+    are the shares before anything was released, all positive; ``noise`` is sigma / n; ``against`` is the weight of the
+    prior.
 
     Tseng's accelerated proximal gradient with the divergence as its distance.  Near the limit of no noise the prior
     has no effect and the step none on the result, so ``noise`` is kept above 1e-6.
@@ -113,8 +162,8 @@ def likeliest_shares(
         slope = strength * (values - times_kernel(between))
         pull = weight * curvature
         ahead = (pull * ahead + slope + against * log_prior) / (pull + against)
-        ahead = ahead - ahead.max()
-        ahead = ahead - math.log(np.exp(ahead).sum())
+        ahead = ahead - ahead.max(axis=0)
+        ahead = ahead - np.log(np.exp(ahead).sum(axis=0))
         mean = (1 - weight) * mean + weight * np.exp(ahead)
         weight = (math.sqrt(weight**4 + 4 * weight**2) - weight**2) / 2
     return mean
@@ -156,14 +205,6 @@ def significant_places(sketch: ReleasedSketch) -> Array:
     floor = sketch.noise_at(starts, sketch.bandwidth)
     path = climb(sketch, starts, UPHILL_STEPS, sketch.bandwidth, floor).reshape(-1, sketch.dimension)
     return np.clip(path, sketch.box[:, 0], sketch.box[:, 1])
-
-
-def _prior(places: Array, box: Array, significant: Array) -> Array:
-    """The same law on the nodes of a grid, and an even share for every node that surely stands above the noise."""
-    away = (places - box.mean(axis=1)) / (PRIOR_SPREAD * (box[:, 1] - box[:, 0]))
-    weights = np.exp(-0.5 * (away**2).sum(axis=1))
-    weights = weights / weights.sum() + significant / len(places)
-    return np.asarray(weights / weights.sum())
 
 
 def _axes(surface: ReleasedSurface) -> list[Array]:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpgrams_core.methods.functional import likely_places as module
-from dpgrams_core.methods.functional.likely_places import (
+from dpgrams_core.numerics import likely_places as module
+from dpgrams_core.numerics.likely_places import (
     GRID_NOISES,
     GRID_WEIGHT,
+    grounds_of,
     likeliest_shares,
     likely_places,
-    posterior_places,
     spread_places,
 )
 from dpgrams_core.numerics.sketch import ReleasedSketch, choose_blocks, feature_sums
@@ -76,7 +76,8 @@ def test_the_usual_number_of_steps_comes_close(rng):
 
 def test_shares_are_positive_and_sum_to_one(rng):
     points = np.concatenate([rng.normal(centre, 0.5, (300, 2)) for centre in CENTRES])
-    _, shares, prior = posterior_places(surface_of(points, rng))
+    grounds = grounds_of(surface_of(points, rng))
+    shares, prior = grounds.likeliest(grounds.values)
     assert (shares > 0).all()
     assert shares.sum() == pytest.approx(1.0)
     assert prior.sum() == pytest.approx(1.0)
@@ -84,7 +85,8 @@ def test_shares_are_positive_and_sum_to_one(rng):
 
 def test_without_signal_the_prior_stands(rng):
     points = rng.normal(0.0, 1.0, (50, 2))
-    _, shares, prior = posterior_places(surface_of(points, rng, sigma=5_000.0))
+    grounds = grounds_of(surface_of(points, rng, sigma=5_000.0))
+    shares, prior = grounds.likeliest(grounds.values)
     assert 0.5 * np.abs(shares - prior).sum() < 0.05
 
 
@@ -129,3 +131,24 @@ def test_the_same_release_gives_the_same_places(rng):
     release = surface_of(points, rng)
     for one, two in zip(likely_places(release), likely_places(release), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("columns", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_many_releases_at_once_have_the_shares_of_each(rng, columns):
+    points = np.concatenate([rng.normal(centre[0], 0.5, (300, columns)) for centre in CENTRES])
+    grounds = grounds_of(surface_of(points, rng) if columns == 2 else sketch_of(points, rng))
+    values = np.stack([grounds.values, 0.5 * grounds.values, grounds.values[::-1]], axis=1)
+    together = grounds.likeliest(values)
+    for number in range(3):
+        for one, all_of_them in zip(grounds.likeliest(values[:, number]), together, strict=True):
+            np.testing.assert_allclose(all_of_them[:, number], one, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("columns", [2, 5])
+def test_the_noise_of_a_twin_is_that_of_the_release(rng, columns):
+    points = rng.normal(0.0, 1.0, (300, columns))
+    release = surface_of(points, rng) if columns == 2 else sketch_of(points, rng)
+    grounds = grounds_of(release)
+    numbers = rng.normal(0.0, release.noise_scale, (100, *release.coefficients.shape))
+    spread = np.std([grounds.values_of(one) for one in numbers], axis=0) * release.n
+    assert np.median(spread / release.noise_at(grounds.places)) == pytest.approx(1.0, abs=0.1)
