@@ -200,7 +200,7 @@ class Standing:
 
 def column_title(column: Column) -> str:
     """A column of ours as people call it."""
-    known = f"{METHODS[column.method].title}, as run"
+    known = f"{METHODS[column.method].title} as run"
     return column.title or (known if column.design else method_title(column.method, column.options.items()))
 
 

@@ -175,7 +175,7 @@ REGRESSION = Experiment(
             "pms",
             {"bandwidth": "silverman_y", "n_steps": 0},
             by_epsilon=True,
-            title="PMS, as run",
+            title="PMS as run",
             **AGAIN,
         ),
         # Silverman's rule and ten steps fit the printed baseline best on other draws; the paper says neither.

@@ -354,6 +354,7 @@ def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence
     """A report of this table or figure, the script that makes it again, and what its numbers were made from."""
     statuses = _statuses(found, [table.dataset for table in experiment.tables if name in (table.name, ONE_RUN)])
     words, again = said.WORDS[name], command(experiment)
+    there = f"In the paper: {said.readable(words.labels)}."
     shown = Shown(
         question=f"{'Do the paper’s numbers hold?' if words.labels else 'Which method to take?'} {words.title}",
         answer=" ".join(picture.sentence for picture in pictures[:1]),
@@ -361,7 +362,7 @@ def _files(experiment: Experiment, found: Shipped, name: str, pictures: Sequence
         guarantees=list,
         origin=f"Simulations on synthetic or public data: {found.made.replace('`', '')}.",
         notes=[
-            *([f"In the paper: {said.readable(words.labels)}.", said.RESTS_ON] if words.labels else words.notes),
+            *([f"{there} Its source has {words.labels}.", said.RESTS_ON] if words.labels else words.notes),
             *(f"{a}: {b}." for a, b in statuses.items()),
         ],
         command=again,

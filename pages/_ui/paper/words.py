@@ -25,13 +25,10 @@ from dpgrams_core.studies.paper.tables import ONE_RUN
 def readable(labels: str) -> str:
     """Labels of the paper's source as a reader takes them.
 
-    >>> readable("tab:four-new; fig:gauss_panel (d) draws it")
-    'table “four new”; figure “gauss panel” (d) draws it'
+    >>> readable("tab:bivariate4mix-new; fig:bivariate_gauss_fourpanel (d) draws the same numbers")
+    'table of four corners; four-panel figure of four corners (d) draws the same numbers'
     """
-    kinds = {"tab": "table", "fig": "figure"}
-    return re.sub(
-        r"\b(tab|fig):([\w-]+)", lambda m: f"{kinds[m[1]]} “{m[2].replace('_', ' ').replace('-', ' ')}”", labels
-    )
+    return re.sub(r"\b(?:tab|fig):[\w-]+", lambda found: IN_THE_PAPER[found[0]], labels)
 
 
 @dataclass(frozen=True)
@@ -60,9 +57,9 @@ _SAID: dict[str, Any] = tomllib.loads((ASSETS / "paper_words.toml").read_text(en
 RESTS_ON, DIFFERS_TITLE, EVIDENCE, SECONDS = (
     str(_SAID[name]) for name in ("rests_on", "differs_title", "evidence", "seconds")
 )
-COLUMN_WORDS, AGAIN_WORDS, AGAIN_TOTALS, TITLES, WHAT_RAN, SURE, NEAR = (
+COLUMN_WORDS, AGAIN_WORDS, AGAIN_TOTALS, TITLES, WHAT_RAN, SURE, NEAR, IN_THE_PAPER = (
     dict[str, str](_SAID[name])
-    for name in ("column_words", "again_words", "again_totals", "titles", "what_ran", "sure", "near")
+    for name in ("column_words", "again_words", "again_totals", "titles", "what_ran", "sure", "near", "in_the_paper")
 )
 DIFFERS: dict[str, list[list[str]]] = _SAID["differs"]
 _SENTENCES: dict[str, str] = _SAID["sentences"]
@@ -137,7 +134,7 @@ class Link:
 def _modes(dataset: str, words: str) -> Link:
     # Both data sets are shown at this n and epsilon.
     shown = (("dataset", dataset), ("method", "dp_grams"), ("calibration", "as_run"), ("n", "1200"), ("epsilon", "1"))
-    return Link(f"Modes: {words}", "", shown)
+    return Link(f"Modes: {words}", "modes", shown)
 
 
 def _regression(dataset: str) -> Link:
