@@ -277,8 +277,8 @@ def methods() -> list[Row]:
     few = dg.load_dataset("four_corners", n=5000, seed=0)
     digits = dg.load_dataset("mnist")
     asked: list[tuple[str, Dataset, str, dict[str, Any], float | None]] = [
-        ("DP-GRAMS, tight, n=1,000,000", million, "dp_grams", {"calibration": "tight"}, 1e3),
-        ("DP-GRAMS, experiments, n=1,000,000", million, "dp_grams", {"calibration": "experiments"}, 1e3),
+        ("DP-GRAMS tight, n=1,000,000", million, "dp_grams", {"calibration": "tight"}, 1e3),
+        ("DP-GRAMS experiments, n=1,000,000", million, "dp_grams", {"calibration": "experiments"}, 1e3),
         ("functional release, n=1,000,000", million, "functional", {}, None),
         ("mean shift from all points, n=5000", few, "mean_shift", {}, 100.0),
         ("clusters on MNIST, number known", digits, "functional_c", {"n_clusters": 10}, 2e3),

@@ -222,7 +222,7 @@ else:
     text = layout.answer(f"At ε = {short(runs[0].epsilon)} " + "<br>".join(lines))
     caption = (
         f"{about}: the same records, ε, δ and seed of the noise for both. Error: squared, for each true mode. Grey "
-        f"lines, where no private surface is, are the plain KDE with h = {short(bandwidth)} (not private)."
+        f"lines, where no private surface is, are the plain density with h = {short(bandwidth)} (not private)."
     )
     place, grid = exports.caption_beside(caption), cache.kde(*of_grid)
     pictures = [

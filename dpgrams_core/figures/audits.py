@@ -170,7 +170,7 @@ def worlds_chart(result: AuditResult) -> Chart:
                 name=name,
                 marker={"color": colour, "line": {"width": 0}},
                 opacity=0.75,
-                hovertemplate=name + ": %{y} runs near %{x:.3g}<extra></extra>",
+                hovertemplate=name + ": %{y} runs near %{x:,.3~r}<extra></extra>",
             )
         )
     if math.isfinite(best.threshold):  # infinite when every run gave the same number

@@ -108,12 +108,6 @@ def log_axis(title: str, ticks: Sequence[float], room: float, words: Callable[[A
     return {"type": "log", "title": title, "range": ends, **named}
 
 
-def tick_step(values: Iterable[float], span: float) -> str | int:
-    """Ticks at 1, 2 and 5 of each decade where positive values span less than this factor, else at decades."""
-    known = [value for value in values if 0 < value < math.inf]
-    return "D2" if known and max(known) < span * min(known) else 1
-
-
 def upright(figure: go.Figure, x: float, text: str, *, line: dict, top: bool, right: bool, log: bool = True) -> None:
     """A thin upright line with a word beside it."""
     figure.add_vline(x=x, line=line)
@@ -234,7 +228,7 @@ def _against_epsilon(mine: pd.DataFrame, measure: str, **look: Any) -> list[go.S
     return measured(mine, "epsilon", measure, colour=PRIVATE, rim=rim, **look)
 
 
-def _your_epsilon(figure: go.Figure, epsilon: float, ends: Sequence[float], middle: float, *, top: bool) -> go.Figure:
+def your_epsilon(figure: go.Figure, epsilon: float, ends: Sequence[float], middle: float, *, top: bool) -> go.Figure:
     """Where the page's own epsilon stands, if it is in the picture."""
     if ends[0] <= epsilon <= ends[1]:
         line = {"color": PRIVATE, "width": 1, "dash": "dot"}
@@ -267,17 +261,17 @@ def tradeoff_chart(results: Sequence[CellResult], cells: Sequence[Run], current_
             mine = private[(private["n"] == n) & (private["method"] == name)]
             if len(mine):
                 title = f"{name}, n = {n:,}"
-                look = {"name": title, "hover": title + ", ε = %{x:g}: MSE %{y:.3g}"}
+                look = {"name": title, "hover": title + ", ε = %{x:g}: MSE %{y:,.3~r}"}
                 dash = DASHES[(2 * place if len(names) > 1 else size) % 5]
                 traces += _against_epsilon(mine, "mse", dash=dash, symbol=mark + ("-open" if place % 2 else ""), **look)
         for _, row in plain[plain["n"] == n].iterrows():
             title = f"{in_a_text(row['method'])}, n = {n:,}"
-            hover = title + ": MSE %{y:.3g}"  # the same n, the same mark
+            hover = title + ": MSE %{y:,.3~r}"  # the same n, the same mark
             shown = {"mode": "lines+markers", "symbol": mark, "cliponaxis": False}
             traces += level(f"{title} (not private)", ends, row["mse"], hover, **shown)
     scored = measure_here(cells, "mse")
-    y_axis = {"title": scored.full_title, "dtick": tick_step(table.get("mse", ()), 100), **score_scale(scored)}
-    figure = _your_epsilon(plain_layout(go.Figure(traces), 420, x_axis, y_axis), current_epsilon, ends, 1, top=True)
+    y_axis = {"title": scored.full_title, **score_scale(scored, table.get("mse", ()))}
+    figure = your_epsilon(plain_layout(go.Figure(traces), 420, x_axis, y_axis), current_epsilon, ends, 1, top=True)
     sentence = _tradeoff_sentence(table, names, len(results), len(cells))
     return Chart(figure, sentence, _shown(table, "mse", "mse_se", *list(scores_of(scored.kind))[1:]))
 
@@ -323,22 +317,22 @@ def cluster_curve_chart(
     plain_names = _names(cells, private=False)
     traces = []
     for _, row in plain.iterrows():
-        dash, hover = PLAIN_DASHES[plain_names.index(row["method"]) % 2], row["method"] + ": %{y:.3g}"
+        dash, hover = PLAIN_DASHES[plain_names.index(row["method"]) % 2], row["method"] + ": %{y:,.3~r}"
         traces += level(f"{row['method']} (not private)", ends, row[measure], hover, dash=dash)
     for number, name in enumerate(_names(cells, private=True)):
         mine = private[private["method"] == name]
         if len(mine):
             look = {"dash": "dash", "symbol": "square-open"} if number else {"symbol": "circle"}
-            title, hover = f"{name} ({mine['status'].iloc[0]})", name + ", ε = %{x:g}: %{y:.3g}"
+            title, hover = f"{name} ({mine['status'].iloc[0]})", name + ", ε = %{x:g}: %{y:,.3~r}"
             traces += _against_epsilon(mine, measure, name=title, hover=hover, **look)
     if printed := printed_scores(cells[0].dataset, cells[0].n, measure):
         mark = {"symbol": "triangle-down", "size": 9, "color": QUIET}
-        hover = "printed in the paper, ε = %{x:g}: %{y:.3g}"
+        hover = "printed in the paper, ε = %{x:g}: %{y:,.3~r}"
         x, y = ([pair[part] for pair in printed] for part in (0, 1))
         traces.append(points((x, y), "DP-GRAMS-C as the paper prints it", mark, hover))
-    y_axis = {"title": scored.axis, **score_scale(scored)}
+    y_axis = {"title": scored.axis, **score_scale(scored, table.get(measure, ()))}
     figure = plain_layout(go.Figure(traces), 440, x_axis, y_axis)
-    _your_epsilon(figure, current_epsilon, ends, math.sqrt(ends[0] * ends[1]), top=False)
+    your_epsilon(figure, current_epsilon, ends, math.sqrt(ends[0] * ends[1]), top=False)
     sentence = _cluster_sentence(table, private, plain, cells, scored, current_epsilon)
     scores = [name for measure in scores_of("clusters") for name in (measure, f"{measure}_se")]
     return Chart(figure, sentence, _shown(table, *scores))

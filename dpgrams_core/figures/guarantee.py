@@ -12,7 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dpgrams_core.figures.curve import curve, log_axis, so_far, whiskers
-from dpgrams_core.figures.style import GREY, LIGHT_PRIVATE, NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, tint
+from dpgrams_core.figures.style import GREY, LIGHT_PRIVATE, LOG, NON_PRIVATE, PRIVATE, QUIET, Chart, plain_layout, tint
 from dpgrams_core.figures.traces import line, points
 from dpgrams_core.model.format import percent, short, tiny
 from dpgrams_core.privacy.accountants import ACCOUNTANTS, Quote
@@ -25,7 +25,7 @@ MARKS = ("circle-open", "square", "diamond", "triangle-up", "circle")
 DOTTED = {"color": QUIET, "dash": "dot"}
 NAMES = {"autorange": "reversed", "automargin": True}
 PERCENT = {"tickformat": ".0%"}
-DECADES = {"type": "log", "exponentformat": "power", "dtick": 1}
+DECADES = {**LOG, "dtick": 1}
 STAGE_COLOURS = {"start (DAP)": LIGHT_PRIVATE, "ascent": PRIVATE, "the release": PRIVATE}
 
 
@@ -78,8 +78,8 @@ def errors_chart(rows: Sequence[Row], measured: Mapping[str, CellResult], runs: 
     bars = whiskers([spread for _, spread in errors], color=tint(GREY, 0.9))  # seen in light and in dark
     figure = go.Figure(
         [
-            points((predicted, titles), "predicted", opened, "%{y}: predicted %{x:.3g}"),
-            points((measures, titles), "measured", full, "%{y}: measured %{x:.3g}", error_x=bars),
+            points((predicted, titles), "predicted", opened, "%{y}: predicted %{x:,.3~r}"),
+            points((measures, titles), "measured", full, "%{y}: measured %{x:,.3~r}", error_x=bars),
         ]
     )
     figure.add_vline(x=radius**2, line=DOTTED)
@@ -156,7 +156,7 @@ def budget_chart(rows: Sequence[Row], delta: float) -> Chart:
                     "pattern": {"shape": "/" if stage == "ascent" else ""},
                     "line": {"color": PRIVATE, "width": 1},
                 },
-                hovertemplate="%{y}: " + stage + " ε = %{x:.3g}<extra></extra>",
+                hovertemplate="%{y}: " + stage + " ε = %{x:,.3~r}<extra></extra>",
             )
             for stage in stages
         ]
@@ -200,7 +200,7 @@ def records_chart(curves: Sequence[NoiseCurve], n: int, total: int) -> Chart:
     figure = go.Figure()
     for i, drawn in enumerate(curves):
         dash, symbol = (DASHES[i % 5], MARKS[i % 5]) if i < len(curves) - 1 else ("solid", "circle")
-        hover = "n = %{x:,}: noise is %{y:.3g} times the signal<extra>" + drawn.title + "</extra>"
+        hover = "n = %{x:,}: noise is %{y:,.3~r} times the signal<extra>" + drawn.title + "</extra>"
         look: dict[str, Any] = {"dash": dash, "symbol": symbol, "size": 7, "hovertemplate": hover}
         figure.add_traces(curve(drawn.title, drawn.sizes, drawn.ratios, PRIVATE, "", **look))
     for level, dash in ((1.0, "dot"), (USEFUL_RATIO, "solid")):
@@ -276,7 +276,7 @@ def accountants_chart(
         title = accountant.title
         if done and not any(map(math.isfinite, values)):
             title += " (cannot price)"
-        hover = "set for ε = %{x:g}: " + title + " charges %{y:.3g}"
+        hover = "set for ε = %{x:g}: " + title + " charges %{y:,.3~r}"
         figure.add_traces(curve(title, done, values, PRIVATE, hover, dash=dash, symbol=mark))
     figure.add_vline(x=current, line=DOTTED)
     x_axis = log_axis("ε that the noise was set for", list(targets), 1.2)

@@ -176,7 +176,7 @@ def meanings_picture(state: State) -> Chart:
     names = [f"{name}<br>({word})" for name, word in zip(runs, status, strict=True)]
     bars = go.Bar(x=names, y=noise, marker_color=PRIVATE, text=[short(one) for one in noise], textposition="outside")
     figure = go.Figure([bars])
-    y = {"type": "log", "title": "noise over what it hides", "tickformat": ".2~g"}
+    y = {**style.LOG, "title": "noise over what it hides"}
     figure.add_hline(1.0, line={"color": NON_PRIVATE, "dash": "dash"}, annotation_text="as large as the signal")
     words = ", ".join(f"{name} {short(one)} times" for name, one in zip(runs, noise, strict=True))
     sentence = f"At the same ε = {short(state.run.epsilon)} the noise is, of what it hides: {words}."

@@ -67,7 +67,7 @@ def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
         z=grid.z.T.astype(np.float32),
         colorscale=style.NON_PRIVATE_SURFACE,
         showscale=False,
-        name="plain KDE (not private)",
+        name="plain density (not private)",
         hovertemplate="(%{x:.2f}, %{y:.2f}) density %{z:.3g}<extra></extra>",
     )
     x, y = truth.T
@@ -85,7 +85,7 @@ def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
         f"The plain kernel density of the {data.n:,} simulated points (bandwidth {short(bandwidth)}), with the "
         f"{len(truth)} true modes in green. It is read off the records and is not private."
     )
-    table = _table("true mode", truth, **{"KDE height": heights})
+    table = _table("true mode", truth, **{"height of the density": heights})
     return Chart(plain_layout(go.Figure([surface, modes]), 420, scene=scene), sentence, table)
 
 

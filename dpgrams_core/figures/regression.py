@@ -326,7 +326,7 @@ def slice_chart(data: Dataset, release: Release, slices: Slices, at: str) -> Cha
     rows = [("true", float(y), np.nan) for y in modes]
     rows += [("private", float(y), np.nan if sigma is None else float(sigma[i])) for i, y in enumerate(found)]
     table = pd.DataFrame(rows, columns=["mode", "y", SIGMA])
-    densities = {"true": slices.truth, "released": slices.released, "plain KDE (not private)": slices.plain}
+    densities = {"true": slices.truth, "released": slices.released, "plain density (not private)": slices.plain}
     for name, density in densities.items():
         if density is not None:
             title = name if density is slices.plain else f"{name} density"
@@ -432,7 +432,7 @@ def _shapes(release: Release, slices: Slices, number: int) -> list[dict[str, Any
         fill = {"fill": "toself", "fillcolor": BAND, "line": {"width": 0}, "hoverinfo": "skip", "hovertemplate": None}
         add("± 1 σ", edges, around, "lines", **(fill | {"showlegend": False}))
         add("released (private)", middle, y, "lines", line=thick(PRIVATE))
-    add("plain KDE (not private)", slices.plain[number], y, "lines", line=thick(NON_PRIVATE, "dash"))
+    add("plain density (not private)", slices.plain[number], y, "lines", line=thick(NON_PRIVATE, "dash"))
     add("truth", truth, y, "lines", line=thick(TRUTH))
     modes, (found, _) = _true_modes(slices, number), _private_modes(release, slices, number)
     add("true modes", np.interp(modes, y, truth), modes, "markers", marker=style.TRUTH_MARK)

@@ -90,24 +90,28 @@ def sensitivity_chart(results: Sequence[CellResult], cells: Sequence[Run], measu
                 symbol=MARKS[number % 5],
                 edges_name="middle 80% of runs",
                 edges=(low, high) if len(rows) <= MOST_BANDS else None,
-                hover=label(drawn) + ", %{x}: %{y:.3g}",
+                hover=label(drawn) + ", %{x}: %{y:,.3~r}",
             )
     ends = [min(values), max(values)] if numeric else [str(values[0]), str(values[-1])]
     for result in results:
         if not result.cell.varied:  # a method that does not have the control: one mean for all values
             name, mean = label(_line(result.cell)), result.row().get(measure, math.nan)
             colour = PRIVATE if is_private(result.cell) else NON_PRIVATE
-            traces += curves.level(name, ends, mean, name + ": %{y:.3g}", colour=colour)
+            traces += curves.level(name, ends, mean, name + ": %{y:,.3~r}", colour=colour)
     kind = "log" if logarithmic else "linear" if numeric else "category"
     x_axis: dict[str, Any] = {"title": control_title(control), "type": kind}
     if numeric and len(values) <= MOST_TICKS:
         x_axis |= {"tickvals": values, "ticktext": [value_words(value) for value in values]}
-    figure = plain_layout(go.Figure(traces), 420, x_axis, {"title": scored.axis, **score_scale(scored)})
+    figure = plain_layout(go.Figure(traces), 420, x_axis, {"title": scored.axis, **_scale(results, scored)})
     usual = default_value(cells)
     if usual is not None and numeric and min(values) <= usual <= max(values):
         thin = {"color": QUIET, "width": 1}
         curves.upright(figure, usual, "default", line=thin, top=True, right=False, log=logarithmic)
     return Chart(figure, _sentence(results, cells, rows, label, scored), sensitivity_table(results, measure))
+
+
+def _scale(results: Sequence[CellResult], scored: Measure) -> dict[str, Any]:
+    return score_scale(scored, (result.row().get(scored.name, math.nan) for result in results), span=30)
 
 
 def sensitivity_table(results: Sequence[CellResult], measure: str) -> pd.DataFrame:
@@ -224,9 +228,8 @@ def kernel_chart(results: Sequence[CellResult], cells: Sequence[Run], measure: s
     for place, epsilon in enumerate(epsilons):
         traces = _kernel_traces(results, measure, kernels, epsilon, shown=place == 0)
         figure.add_traces(traces, rows=place // columns + 1, cols=place % columns + 1)
-    step = curves.tick_step((result.row().get(measure, math.nan) for result in results), 30)
     ticks = {"type": "log", "tickvals": sizes, "ticktext": [f"{n:,}" for n in sizes]}
-    plain_layout(figure, 260 * rows + 120, ticks, {**score_scale(scored), "dtick": step if scored.log_axis else None})
+    plain_layout(figure, 260 * rows + 120, ticks, _scale(results, scored))
     figure.update_xaxes(title="n", row=rows).update_yaxes(title=scored.axis, col=1)
     figure.update_layout(legend={"y": 1.12 if rows == 1 else 1.06}, margin={"t": 70})
     return Chart(figure, _kernel_sentence(results, cells, scored, epsilons), sensitivity_table(results, measure))
@@ -241,7 +244,7 @@ def _kernel_traces(
     def against_n(mine: Sequence[CellResult], name: str, group: str, **look: Any) -> list[go.Scatter]:
         if not mine:
             return []
-        told = {"name": name, "hover": name + ", n = %{x:,}: %{y:.3g}", "legendgroup": group, "showlegend": shown}
+        told = {"name": name, "hover": name + ", n = %{x:,}: %{y:,.3~r}", "legendgroup": group, "showlegend": shown}
         return curves.measured(pd.DataFrame([item.row() for item in mine]), "n", measure, **told, **look)
 
     traces = []
@@ -281,11 +284,11 @@ def _kernel_sentence(
         one = "There is one kernel only, so nothing is compared."
         return one if len(names) == 1 and results else none_is_best(results, cells)
     lead = "better" if len(names) == 2 else "best"
-    parts = [f"{KERNELS[name].title} has the {lead} {scored.title} in {wins.get(name, 0)}" for name in names]
+    parts = [f"{KERNELS[name].title.partition(' (')[0]} {wins.get(name, 0)}" for name in names]
     runs = max(len(item.seconds) for item in results)
     return (
-        f"Of {settings} {'setting' if settings == 1 else 'settings'} of n and ε, {', '.join(parts)}, and in "
-        f"{settings - sum(wins.values())} the best two are within two standard errors. Same draws and same bandwidth "
-        f"for all kernels; means of {runs} runs with standard errors.{not_made(results)}"
-        f"{so_far(len(results), len(cells))}"
+        f"The {lead} {scored.title} in {settings} {'setting' if settings == 1 else 'settings'} of n and ε: "
+        f"{', '.join(parts)}, too close to tell {settings - sum(wins.values())}. Too close: the best two are within "
+        "two standard errors. Same draws and same bandwidth for all kernels; means of "
+        f"{runs} runs with standard errors.{not_made(results)}{so_far(len(results), len(cells))}"
     )

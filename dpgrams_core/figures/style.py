@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,9 +138,18 @@ def plain_layout(
     return figure.update_xaxes(x).update_yaxes(y).update_layout(more)
 
 
-def score_scale(measure: Measure) -> dict[str, Any]:
-    """The scale of an axis with a score on it."""
-    return {"type": "log", "tickformat": ".4~g"} if measure.log_axis else {"rangemode": "tozero"}
+LOG = {"type": "log", "tickformat": ",.4~r"}  # numbers as ``format.short`` writes them
+
+
+def score_scale(measure: Measure, values: Iterable[float] = (), span: float = 100) -> dict[str, Any]:
+    """The scale of an axis with a score on it; its ticks are as close as some values need (``tick_step``)."""
+    return {**LOG, "dtick": tick_step(values, span)} if measure.log_axis else {"rangemode": "tozero"}
+
+
+def tick_step(values: Iterable[float], span: float) -> str | int:
+    """Ticks at 1, 2 and 5 of each decade where positive values span less than this factor, else at decades."""
+    known = [value for value in values if 0 < value < math.inf]
+    return "D2" if known and max(known) < span * min(known) else 1
 
 
 CHANCE = "chance that it is noise"

@@ -179,7 +179,7 @@ def density_grid(data: Dataset, kernel: str, bandwidth: float, nodes: int = 70) 
 
 
 def contours(grid: DensityGrid, levels: int = 9) -> go.Contour:
-    """Contour lines of a plain KDE (not private), in a quiet grey."""
+    """Contour lines of a plain density (not private), in a quiet grey."""
     top = float(grid.z.max())
     return go.Contour(
         x=grid.x,
@@ -190,7 +190,7 @@ def contours(grid: DensityGrid, levels: int = 9) -> go.Contour:
         line={"width": 1},
         showscale=False,
         hoverinfo="skip",
-        name="plain KDE (not private)",
+        name="plain density (not private)",
     )
 
 

@@ -68,8 +68,11 @@ def lab_panel(
     panel: Any,
     *,
     theory: bool = False,
+    epsilon: float | None = None,
 ) -> go.Figure:
     """One panel (of ``panels_of``) of curves with bands of one standard error; ``theory`` lays slopes over the MSE.
+
+    Where ε is the axis, ``epsilon`` is marked on it.
 
     ``known`` is what there is so far; ``cells`` are all that will come, so that the axes stand still meanwhile.
     """
@@ -91,6 +94,8 @@ def lab_panel(
         traces += rate_traces(of_panel(known, layout, panel), variable=layout.x, d=columns_of(cells))
     y_axis = {"title": scored.axis, **_scale(known, measure, scored.log_axis)}
     figure = plain_layout(go.Figure(traces), 380, x_axis, y_axis)
+    if epsilon and layout.x == "epsilon":
+        curves.your_epsilon(figure, epsilon, ends, math.sqrt(ends[0] * ends[1]), top=True)
     return figure.update_layout(legend={"font": {"size": 12}, "entrywidth": 0})
 
 
@@ -174,9 +179,9 @@ def _scale(known: Known, measure: str, log: bool) -> dict[str, Any]:
         return {"range": [min([0.0, *values]), max([1.0, *values]) * 1.05]}
     positive = [value for value in values if value > 0]
     if not positive:
-        return {"type": "log", "tickformat": ".4~g"}
+        return style.LOG
     low, high = math.floor(2 * math.log10(min(positive)) - 0.2) / 2, math.ceil(2 * math.log10(max(positive)) + 0.2) / 2
-    return {"type": "log", "tickformat": ".4~g", "range": [low, high], "dtick": "D2" if high - low < 2 else 1}
+    return {**style.LOG, "range": [low, high], "dtick": "D2" if high - low < 2 else 1}
 
 
 def _place(cell: Run, axis: str) -> Any:
@@ -430,7 +435,7 @@ def needed_chart(found: NeededBudget) -> Chart:
                 ([item.value for item in mine], [item.share for item in mine]),
                 name,
                 {"symbol": symbol, "size": 11, "color": colour, "line": {"width": 2, "color": colour}},
-                name + ", %{x:,.4~g}: %{customdata[0]} of %{customdata[1]} runs",
+                name + ", %{x:,.4~r}: %{customdata[0]} of %{customdata[1]} runs",
                 error_y=curves.whiskers(up, symmetric=False, arrayminus=down, width=5),
                 customdata=[[item.successes, item.runs] for item in mine],
             )
@@ -439,8 +444,7 @@ def needed_chart(found: NeededBudget) -> Chart:
     wish = f"wished: {percent(asked.probability)}"
     figure.add_trace(line((ends, [asked.probability] * 2), wish, QUIET, dash="dash", width=2))
     symbol, title = ("ε", curves.EPSILON_TITLE) if asked.sought == "epsilon" else ("n", "n, number of records")
-    x_axis = {"type": "log", "title": title, "range": [math.log10(end) for end in ends]}
-    x_axis |= {"dtick": "D2", "tickformat": ",.4~g"}
+    x_axis = {**style.LOG, "title": title, "range": [math.log10(end) for end in ends], "dtick": "D2"}
     y_axis = {"title": "share of runs that reach the target", "range": [-0.03, 1.03], "tickformat": ".0%"}
     columns = [symbol, "reached", "runs", "share", "low", "high", "verdict", "failures"]
     rows = [
@@ -514,7 +518,7 @@ def _bars(sources: ErrorSources) -> list[go.Bar]:
         x=[sources.total],
         marker={"color": PRIVATE, "line": {"color": QUIET, "width": 2}},
         error_x=curves.whiskers([steps[-1].error_se]),
-        hovertemplate="the method as it is: %{x:.3g}<extra></extra>",
+        hovertemplate="the method as it is: %{x:,.3~r}<extra></extra>",
         name="whole",
     )
     return [parts, whole]

@@ -41,7 +41,7 @@ class Measure:
     offered: bool = True  # whether the pages let one choose it; the others stand in tables
     has_parts: bool = False  # whether its sources are told apart; of a score up to 1, those of 1 − score
     wish: float = 0.0  # where the search for a budget starts
-    format: str = ".3g"  # of a value under the pointer
+    format: str = ",.3~r"  # of a value under the pointer
     full_title: str = ""  # where an axis has room for it
 
     @property

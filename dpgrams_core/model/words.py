@@ -12,6 +12,7 @@ MEANINGS = {
     "class": "The group that a record truly belongs to, known for evaluation only.",
     "record": "One row of the table; what is released may hardly depend on it.",
     "anchor": "A privately drawn place at which a noisy climb starts.",
+    "density": "How many records lie near each place; where they are many it has a hill.",
     "release": "What may be published: modes, branches or centres, and all that is computed from them.",
 }
 

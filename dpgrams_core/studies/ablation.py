@@ -25,6 +25,7 @@ from dpgrams_core.datasets.registry import load_dataset
 from dpgrams_core.methods.ladder import Ladder, Rung
 from dpgrams_core.methods.registry import METHODS, run
 from dpgrams_core.model.errors import DataError, SpecError
+from dpgrams_core.model.format import short
 from dpgrams_core.model.measures import Measure, measure_of, measures_with_parts, score
 from dpgrams_core.model.results import Dataset, Guarantee, Release, refuse_private
 from dpgrams_core.model.run import AnyDataset, Run
@@ -105,9 +106,9 @@ class ErrorSources:
         first, rest = self.steps[0], self.steps[1:]
         worth = 0.01 * max(abs(step.change) for step in self.steps)  # less is in the table, not in the sentence
         told = sorted((step for step in rest if step.clear and abs(step.change) > worth), key=lambda step: -step.change)
-        text = f"Of the mean {name} of {self.total:.3g}, {first.error:.3g} is there with {first.words}"
-        text += "".join(f"; {step.words} adds {step.change:.3g}" for step in told if step.change > 0)
-        text += "".join(f"; {step.words} takes {-step.change:.3g} off" for step in told if step.change < 0) + "."
+        text = f"Of the mean {name} of {short(self.total)}, {short(first.error)} is there with {first.words}"
+        text += "".join(f"; {step.words} adds {short(step.change)}" for step in told if step.change > 0)
+        text += "".join(f"; {step.words} takes {short(-step.change)} off" for step in told if step.change < 0) + "."
         unclear = [step.title.lower() for step in rest if not step.clear and abs(step.change) > worth]
         if self.runs > 1 and unclear:
             text += f" Within two standard errors of zero: {', '.join(unclear)}."

@@ -227,11 +227,11 @@ def candidates(settings: ComparisonSettings) -> tuple[Candidate, ...]:
     for name in CALIBRATIONS:
         if name == AS_RUN:  # it has other parts, and no plan to compare by
             continue
-        title = f"{METHODS['dp_grams'].title}, {name}" + (" (minibatch)" if name == "tight" and partial else "")
+        title = f"{METHODS['dp_grams'].title} {name}" + (" (minibatch)" if name == "tight" and partial else "")
         found.append((name, title, "dp_grams", {**ascent, **batch, "calibration": name}))
     if partial:
         options = {**ascent, "batch_size": settings.n, "calibration": "tight"}
-        found.append(("tight_full", "DP-GRAMS, tight (all records)", "dp_grams", options))
+        found.append(("tight_full", "DP-GRAMS tight (all records)", "dp_grams", options))
     for name, options in (("functional", budget | scale), ("mean_shift", scale)):
         found.append((name, METHODS[name].title, name, options))
     return tuple(Candidate(key, title, method, tuple(sorted(options.items()))) for key, title, method, options in found)

@@ -111,7 +111,7 @@ def test_repeated_runs_are_counted_per_mode(scene):
     assert list(chart.table["found in runs"]) == [6, 6, 6, 6]
     assert sum(item.name == "private modes" for item in chart.figure.data) == 6
     told = [item.name for item in chart.figure.data if item.showlegend]
-    assert told.count("plain KDE (not private)") == 1
+    assert told.count("plain density (not private)") == 1
 
 
 def test_the_curve_shows_what_is_there_and_says_what_is_missing():

@@ -213,7 +213,7 @@ def test_the_chosen_slice_is_told_in_words_and_numbers(scene):
     assert float(told[1]) < float(told[2])  # as the truth is told
     assert trace(chart.figure, "truth").line.color == TRUTH
     assert trace(chart.figure, "released (private)").line.color == PRIVATE
-    assert trace(chart.figure, "plain KDE (not private)").line.color == NON_PRIVATE
+    assert trace(chart.figure, "plain density (not private)").line.color == NON_PRIVATE
 
 
 @pytest.mark.parametrize("name", ["functional_regression", "dp_pms"])

@@ -201,8 +201,7 @@ def test_kernels_share_a_panel_for_each_epsilon():
 def test_the_sentence_counts_who_is_better_and_who_is_not_told_apart():
     cells = planned(vary=KERNELS, n=[500, 1000], epsilon=[0.2, 1.0, 2.0])
     text = kernel_chart(made(cells, kernel_law), cells).sentence
-    assert text.startswith("Of 6 settings of n and ε, Gaussian has the better MSE in 2,")
-    assert "(smooth) has the better MSE in 2, and in 2 the best two" in text
+    assert text.startswith("The better MSE in 6 settings of n and ε: Gaussian 2, order-4 Gaussian 2, too close to ")
     assert kernel_chart([], cells).sentence == "0 of 12 points so far."
     one = planned(vary=("kernel", ["gaussian"]))
     assert "one kernel only" in kernel_chart(made(one, lambda cell: 0.1), one).sentence

@@ -95,6 +95,19 @@ def test_other_layouts_have_a_line_for_each_method_or_run_over_n():
     assert list(lines["mean shift"].y) == pytest.approx([0.2, 0.1])
 
 
+def test_your_epsilon_is_marked_where_it_is_the_axis():
+    for layout, panel, marks in ((BY_METHOD, "Functional release", [5.0]), (AGAINST_N, 1.0, [])):
+        figure = lab_panel(KNOWN, CELLS, "mse", layout, panel, epsilon=5.0)
+        assert [line.x0 for line in figure.layout.shapes] == marks
+        assert [note.text for note in figure.layout.annotations] == ["your ε = 5" for _ in marks]
+
+
+def test_numbers_on_a_log_axis_are_written_out():
+    """Plotly writes 10,000 as 1e+4 where a format does not forbid it."""
+    figure = lab_panel(KNOWN, CELLS, "mse", BY_METHOD, "Functional release")
+    assert figure.layout.yaxis.tickformat == ",.4~r"
+
+
 def test_all_panels_share_a_scale_and_axes_stand_while_points_come():
     ranges = {
         lab_panel(KNOWN, CELLS, "mse", BY_METHOD, name).layout.yaxis.range for name in panels_of(CELLS, BY_METHOD)
