@@ -129,8 +129,8 @@ def accounting(settings: comparison.ComparisonSettings, rows: tuple[comparison.R
 layout.open_page(QUESTION, "pages/guarantee.py")
 group = Group()
 top, given = st.container(), {}
-if layout.presenting():  # on a projector ε stands under the picture
-    with st.container(key="presented_epsilon"):
+if handle := layout.under_the_picture():
+    with handle:
         given = group.setting(DPGramsSpec, "epsilon", "epsilon")
 with st.sidebar:
     given |= group.setting(DPGramsSpec, "delta", "delta") if given else group.budget("dp_grams")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from contextlib import nullcontext
 from typing import Any
 
 import streamlit as st
@@ -120,7 +121,8 @@ def control(step: Step) -> State:
         st.caption(step.control.words)
     else:
         how: dict[str, Any] = {"format_func": written, "key": "value", "help": step.control.words}
-        st.select_slider(step.control.label, step.control.values, persist_state="session", **how)
+        with layout.under_the_picture() or nullcontext():
+            st.select_slider(step.control.label, step.control.values, persist_state="session", **how)
     return step.at(st.session_state["value"])
 
 

@@ -6,7 +6,7 @@ const LEAST_PIXELS = 12;
 export default function ({ data, parentElement, setTriggerValue }) {
   const find = (query) => parentElement.querySelector(query);
   const notes = find("aside");
-  find(".where").textContent = data.scene ? `${data.scene} / ${data.scenes}  ${data.title}` : ""; // a page outside the tour
+  find(".where").textContent = data.scene ? `${data.scene} / ${data.scenes}  ${data.title}` : data.title; // a page outside the tour
   notes.textContent = data.notes || "This scene has no notes.";
   const acts = {
     next: () => setTriggerValue("go", 1),

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitAPIException
 
 from dpgrams_core.model.errors import DataError, SpecError
@@ -63,6 +64,11 @@ def presented() -> None:
     """While presenting the page ends here: its line and its picture are on the screen, and nothing else is drawn."""
     if presenting():
         st.stop()
+
+
+def under_the_picture() -> DeltaGenerator | None:
+    """Where a projector has the handle of its picture (assets/presenter.css); None while the page is not presented."""
+    return st.container(key="presented_handle") if presenting() else None
 
 
 def presenting() -> bool:

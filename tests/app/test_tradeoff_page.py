@@ -17,7 +17,7 @@ from dpgrams_core.sweeps.run import plan_cells, run_cell, sweep
 from pages._ui import jobs as page_jobs
 from pages._ui.tradeoff.settings import ARMS, LabSettings, command_lines, grid_of, lab_cells
 from tests.places import ROOT
-from tests.shown import all_text, answer, button, checked, new_page, until
+from tests.shown import all_text, answer, button, checked, new_page, until, widget
 
 SMALL = {"lab_n_four_corners": "60 90", "lab_eps_four_corners": "1 5", "lab_runs": "3"}
 
@@ -58,6 +58,29 @@ def test_it_draws_a_curve_and_says_what_privacy_costs(made):
     more = until(lab(lab_seed="101", lab_runs="5"), "Complete: 10 points, 50 runs")
     assert sum(cell.runs for cell in made) == 20  # only the new ones
     assert "(5 runs)" in answer(more)
+
+
+def test_the_answer_follows_your_epsilon_and_a_projector_has_it_under_the_picture():
+    app = until(lab(), "Complete: 10 points, 30 runs")
+    slider = widget(app, "select_slider", "lab_at_four_corners")
+    assert (slider.value, slider.options) == (1.0, ["1", "5"])
+    slider.set_value(5.0).run()
+    assert "at ε = 5, privacy multiplies the MSE by" in answer(app)
+    assert app.query_params["lab_at_four_corners"] == "5"
+    app = lab(presenter="on", lab_at_four_corners="5")
+    app.session_state["presenter"] = True  # app.py reads it from the link
+    app.run()
+    assert answer(app).startswith("At ε = 5 privacy multiplies the MSE by ")
+    assert "(functional release, proven) and by " in answer(app)
+    assert "runs" not in answer(app)  # one short line
+    assert [one.key for one in app.main.select_slider] == ["lab_at_four_corners"]
+    app = lab(lab_eps_four_corners="2 5", lab_at_four_corners="1")  # none of them
+    assert "at ε = 2" in answer(app)
+    for part in ("sensitivity", "sources"):
+        app = lab(lab_part=part)
+        app.session_state["presenter"] = True
+        app.run()
+        assert [one.key for one in app.main.select_slider] == ["lab_one_eps"]
 
 
 def test_stop_keeps_what_is_there_and_continue_makes_the_rest(made, monkeypatch):
@@ -196,7 +219,7 @@ def test_methods_without_privacy_alone_are_drawn(made):
     ("query", "words", "said"),
     [
         ({"lab_part": "sensitivity"}, "Complete: 10 points", "DP-GRAMS experiments, n = 90: mean MSE is best"),
-        ({"lab_part": "kernel", "lab_kernel_eps": "1"}, "Complete: 6 points", "Of 2 settings of n and ε"),
+        ({"lab_part": "kernel", "lab_kernel_eps": "1"}, "Complete: 6 points", "The best MSE in 2 settings of n and ε"),
         ({"lab_part": "sources", "lab_one_n_four_corners": "90"}, "Complete. 3 of 3 runs", "Of the mean MSE of"),
         ({"lab_kind": "regression", "lab_part": "kernel"}, "", "DP-PMS has one kernel only"),
         (

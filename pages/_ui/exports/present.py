@@ -69,7 +69,8 @@ def bar() -> None:
     scenes, here = (deck(), int(st.session_state[state.SCENE]) - 1) if deck() else (TOUR, in_tour)
     scene = scenes[here] if 0 <= here < len(scenes) else None
     words: dict[str, Any] = {"scene": here + 1, "scenes": len(scenes)}
-    words |= {"title": scene.heading if scene else "", "notes": scene.notes if scene else ""}
+    words["title"] = scene.heading if scene else st.session_state.get("_page", "")
+    words["notes"] = scene.notes if scene else ""
     saving = _SLIDES in st.session_state
     if saving:
         st.session_state[state.STAGE] = {}

@@ -141,6 +141,7 @@ def curve(settings: LabSettings) -> None:
             help="The rates of the paper's upper and lower bound, slopes only: their height means nothing.",
             persist_state="session",
         )
+        epsilon = epsilon_of(cells, f"lab_at_{settings.dataset}")
     if found is None:  # in the order of the methods in the sidebar; they are run in another, the quick ones first
         places = {arm.title: place for place, arm in enumerate(settings.arms)}
         shown = sorted(cells, key=lambda cell: places[cell_title(cell)])
@@ -149,8 +150,8 @@ def curve(settings: LabSettings) -> None:
 
     def draw(known: Known) -> None:
         with top:
-            text = answer(known, shown, measure)
-        pictures = panels(known, shown, measure, LAYOUTS[view], theory=theory, shared=found is None)
+            text = answer(known, shown, measure, epsilon)
+        pictures = panels(known, shown, measure, LAYOUTS[view], epsilon, theory=theory, shared=found is None)
         sentence = lab_sentence(known, shown, measure)
 
         def for_a_report() -> list[Chart]:
@@ -168,6 +169,28 @@ def curve(settings: LabSettings) -> None:
         return
     live_sweep(cells, draw)
     command_box(settings.sweeps())
+
+
+def epsilon_of(cells: Sequence[Run], key: str) -> float:
+    """The ε of the cells that the answer speaks of and the curves mark: a control; 1 where there is none to choose."""
+    budgets = sorted({cell.epsilon for cell in cells if math.isfinite(cell.epsilon)})
+    if len(budgets) < 2:
+        return next(iter(budgets), 1.0)
+    if st.session_state[key] not in budgets:  # they are typed by the user, or those of a file
+        st.session_state[key] = middle(budgets, 1.0)
+    words = "What privacy costs there stands on top of the page, and a line marks it on the curves."
+    look: dict[str, Any] = {"format_func": short, "help": words, "persist_state": "session"}
+    with layout.under_the_picture() or st.container(width=220):
+        return float(st.select_slider("Your ε", budgets, key=key, **look))
+
+
+def one_epsilon(settings: LabSettings) -> float:
+    """The ε of a picture that has one: typed in, and on a projector moved under the picture."""
+    if (place := layout.under_the_picture()) is None:
+        return float(number("at ε", "lab_one_eps"))
+    known = sorted({*lab.budgets_of(settings.dataset), st.session_state["lab_one_eps"]})
+    with place:
+        return float(st.select_slider("at ε", known, key="lab_one_eps", format_func=short, persist_state="session"))
 
 
 def _score(settings: LabSettings) -> str:
@@ -219,14 +242,13 @@ def planned(settings: LabSettings) -> list[Run] | None:
     return None
 
 
-def answer(known: Known, cells: Sequence[Run], measure: str) -> str:
-    """What privacy costs in the middle of the grid."""
+def answer(known: Known, cells: Sequence[Run], measure: str, epsilon: float) -> str:
+    """What privacy costs at an ε, in the middle of the sizes."""
     info = dataset_info(cells[0].dataset)
     words = measure_of(info.kind, measure).title
-    budgets = [cell.epsilon for cell in cells if cell.epsilon < float("inf")]
-    if not budgets:
+    if not any(math.isfinite(cell.epsilon) for cell in cells):
         return layout.answer("Choose a private method to see what privacy costs.")
-    n, epsilon = int(middle([cell.n for cell in cells])), middle(budgets, 1.0)
+    n = int(middle([cell.n for cell in cells]))
     found = figures.costs(known, cells, measure, n, epsilon)
     where = f"On {info.title} with n = {n:,}, at ε = {short(epsilon)}"
     if not found:
@@ -236,11 +258,23 @@ def answer(known: Known, cells: Sequence[Run], measure: str) -> str:
     if measure.endswith("mse") and all(cost.ratio == cost.ratio for cost in found):
         costs = listed([f"by {_with(cost, cost.ratio, cost.ratio_se)}" for cost in found])
         text = f"{where}, privacy multiplies the {words} {costs}. Without privacy it is {plain} ({title})."
+        line = f"At ε = {short(epsilon)} privacy multiplies the {words} {_briefly(found, 'by ', 'ratio')}."
     else:
         against = f", against {plain} without privacy ({title})" if found[0].plain == found[0].plain else ""
         values = listed([_with(cost, cost.value, cost.value_se) for cost in found])
         text = f"{where} the mean {words} is {values}{against}."
-    return layout.answer(f"{text} <small>({_span(cost.runs for cost in found)} runs)</small>")
+        line = f"At ε = {short(epsilon)} the mean {words} is {_briefly(found, '', 'value')}."
+    return layout.answer(f"{text} <small>({_span(cost.runs for cost in found)} runs)</small>", line)
+
+
+def _briefly(found: Sequence[Cost], word: str, number: str) -> str:
+    """A number of each private method without its spread, for a projector."""
+    return listed(
+        [
+            f'{word}<b class="private">{short(getattr(cost, number))}</b> ({in_a_text(cost.title)}, {cost.status})'
+            for cost in found
+        ]
+    )
 
 
 def _with(cost: Cost, value: float, spread: float) -> str:
@@ -259,20 +293,29 @@ def kept_curve(
     return draw(found, cells, *how)
 
 
-def panel(known: Known, cells: Sequence[Run], measure: str, view: LabLayout, value: Any, theory: bool) -> Chart:
+def panel(
+    known: Known, cells: Sequence[Run], measure: str, view: LabLayout, value: Any, theory: bool, epsilon: float
+) -> Chart:
     """One panel, with its title for a sentence."""
-    figure = figures.lab_panel(known, cells, measure, view, value, theory=theory)
+    figure = figures.lab_panel(known, cells, measure, view, value, theory=theory, epsilon=epsilon)
     return Chart(figure, f"{figures.panel_title(value, view)}.", pd.DataFrame())
 
 
 def panels(
-    known: Known, cells: Sequence[Run], measure: str, view: LabLayout, *, theory: bool = False, shared: bool = False
+    known: Known,
+    cells: Sequence[Run],
+    measure: str,
+    view: LabLayout,
+    epsilon: float,
+    *,
+    theory: bool = False,
+    shared: bool = False,
 ) -> list[Chart]:
     """The panels side by side (one under the other on a phone); ``shared``: the runs are no file of somebody's."""
     pictures, sentence = [], lab_sentence(known, cells, measure)
     values = figures.panels_of(cells, view)
     if layout.presenting():  # one row is what a projector has room for
-        values = values[:2]
+        values = [epsilon] if view.panel == "epsilon" else values[:2]
     across = min(2, len(values))
     columns: list[Any] = []
     for place, value in enumerate(values):
@@ -281,7 +324,7 @@ def panels(
         with columns[place % across]:
             title = figures.panel_title(value, view)
             st.markdown(f"**{title}**")
-            picture = kept_curve(known, panel, known, cells, measure, view, value, theory, shared=shared)
+            picture = kept_curve(known, panel, known, cells, measure, view, value, theory, epsilon, shared=shared)
             charts.plot(picture.figure, f"lab_curve_{place}_chart", f"{title}: {sentence}")
             if theory:
                 mine = figures.of_panel(known, view, value)
@@ -322,7 +365,7 @@ def sensitivity(settings: LabSettings) -> None:
         values = lab.line(
             "Values", f"lab_values_{control}", "Numbers with blanks between them; the first ones are ours."
         )
-        epsilon = number("at ε", "lab_one_eps")
+        epsilon = one_epsilon(settings)
     title, _, kind = lab.VARIED[control]
 
     def plan() -> Sweep:
@@ -392,7 +435,7 @@ def sources(settings: LabSettings) -> None:
     with asides(1, "medium"):
         arm = one_arm(f"lab_e_arm_{settings.kind}", lab.source_arms(settings.kind))
         n = number("Records, n", f"lab_one_n_{settings.dataset}")
-        epsilon = number("at ε", "lab_one_eps")
+        epsilon = one_epsilon(settings)
         measure = one_of_few("Error", f"lab_e_score_{settings.kind}", lab.error_measures(settings.kind))
 
     def say(found: Any) -> str:
@@ -433,7 +476,7 @@ def needed(settings: LabSettings) -> None:
         if sought == "epsilon":
             held: dict[str, Any] = {"n": number("Records, n", f"lab_one_n_{settings.dataset}")}
         else:
-            held = {"epsilon": number("at ε", "lab_one_eps")}
+            held = {"epsilon": one_epsilon(settings)}
         low = number("Search from", f"lab_low_{sought}")
         high = number("to", f"lab_high_{sought}")
     share = percent / 100

@@ -16,6 +16,7 @@ import streamlit as st
 from dpgrams_core import DATASETS, METHODS
 from dpgrams_core.datasets.registry import dataset_info, datasets_of, same_records
 from dpgrams_core.figures.curve import method_title
+from dpgrams_core.figures.tradeoff import middle
 from dpgrams_core.model.checks import whole
 from dpgrams_core.model.errors import SpecError
 from dpgrams_core.model.format import time_words
@@ -163,6 +164,11 @@ def grid_of(dataset: AnyDataset) -> tuple[str, str]:
     return " ".join(map(str, info.sizes)), " ".join(f"{value:g}" for value in info.epsilons)
 
 
+def budgets_of(dataset: AnyDataset) -> list[float]:
+    """The first budgets of a data set."""
+    return numbers_of("epsilon", grid_of(dataset)[1], float)
+
+
 def numbers_of(field: str, text: str, kind: type) -> list[Any]:
     """The numbers of a text, with blanks or commas between them.
 
@@ -263,9 +269,10 @@ def start_choices(group: Group, kind: str, dataset: AnyDataset) -> None:
     for name, (_, text, _) in VARIED.items():
         group.start(f"lab_values_{name}", text, short_text)
     group.start("lab_kernel_eps", KERNEL_EPSILONS, short_text)
-    sizes = numbers_of("n", grid_of(dataset)[0], int)
+    sizes, positive = numbers_of("n", grid_of(dataset)[0], int), state.number_within(float, 0, 1e9)
     group.start(f"lab_one_n_{dataset}", sizes[len(sizes) // 2], state.number_within(int, 0, 1e9))
-    group.start("lab_one_eps", 1.0, state.number_within(float, 0, 1e9))
+    group.start(f"lab_at_{dataset}", middle(budgets_of(dataset), 1.0), positive)
+    group.start("lab_one_eps", 1.0, positive)
     group.start("lab_percent", 90.0, state.number_within(float, 0, 100))
     for name, measure in offered_measures(kind).items():
         group.start(f"lab_target_{name}", measure.wish, state.number_within(float, -1e9, 1e9))
