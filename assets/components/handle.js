@@ -76,6 +76,8 @@ class View {
     this.told = new WeakMap(); // a frame's table and places, as they stand in the page
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.canvas);
+    this.window = () => this.resize(); // a taller window leaves the canvas as wide as it is
+    addEventListener("resize", this.window);
     this.range.addEventListener("pointermove", (event) => (this.moved = event.timeStamp));
     this.range.addEventListener("pointerdown", (event) => Object.assign(this, { moved: event.timeStamp, held: true }));
     for (const end of ["pointerup", "pointercancel"]) this.range.addEventListener(end, () => (this.held = false));
@@ -90,6 +92,7 @@ class View {
     clearTimeout(this.timer);
     clearTimeout(this.idle);
     this.observer.disconnect();
+    removeEventListener("resize", this.window);
   }
 
   update(data) {
@@ -562,6 +565,7 @@ class View {
     }
   }
 
+  // Where all three marks coincide, the cross and the star stand within the circle.
   // Many places are those of a curve, with a line for each branch where these are known.
   drawPlaces({ places, layers: { branches } }) {
     const few = places.shape[0] <= 20;
@@ -572,7 +576,7 @@ class View {
       });
       this.drawLine({ values }, this.colours.private(), 2.5);
     }
-    this.dots(rows(places), few ? 7.5 : 4, this.colours.private(0.9), "white");
+    this.dots(rows(places), few ? 10 : 4, this.colours.private(0.9), "white");
   }
 
   // How sure the places are: the region around each mode, or the edges of the band along each branch.
@@ -647,12 +651,12 @@ class View {
     context.beginPath();
     for (const [a, b] of places) {
       const [x, y] = [this.x(a), this.y(b)];
-      context.moveTo(x - 6, y - 6);
-      context.lineTo(x + 6, y + 6);
-      context.moveTo(x - 6, y + 6);
-      context.lineTo(x + 6, y - 6);
+      context.moveTo(x - 5, y - 5);
+      context.lineTo(x + 5, y + 5);
+      context.moveTo(x - 5, y + 5);
+      context.lineTo(x + 5, y - 5);
     }
-    Object.assign(context, { strokeStyle: this.colours.plain(), lineWidth: 3 });
+    Object.assign(context, { strokeStyle: this.colours.plain(), lineWidth: 2.5 });
     context.stroke();
   }
 
@@ -661,7 +665,7 @@ class View {
     for (const [a, b] of places) {
       context.beginPath();
       for (let i = 0; i < 10; i += 1) {
-        const [size, angle] = [i % 2 ? 3 : 7, (i * Math.PI) / 5];
+        const [size, angle] = [i % 2 ? 2.5 : 6, (i * Math.PI) / 5];
         context.lineTo(this.x(a) + size * Math.sin(angle), this.y(b) - size * Math.cos(angle));
       }
       context.closePath();

@@ -114,7 +114,7 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
         hovertemplate="(%{x:.2f}, %{y:.2f}): %{marker.color} records<extra></extra>",
     )
     mark = {"symbol": "circle-open", "size": 15, "color": PRIVATE, "line": {"width": 3}}
-    numbers = named([str(i + 1) for i in range(len(anchors))], {"color": PRIVATE, "size": 13})
+    numbers = named([str(i + 1) for i in range(len(anchors))], {**style.LABEL, "size": 15})
     hover = "anchor %{text}: (%{x:.2f}, %{y:.2f})"
     priced = release.events  # none where no accountant can price it
     title = "drawn anchors (private)" if priced else "drawn anchors (no guarantee)"
@@ -273,9 +273,9 @@ def runs_chart(
         axes = {"xaxis": f"x{i + 1}", "yaxis": f"y{i + 1}"}
         drawn.append(contours(coarse, levels=4).update({**axes, "showlegend": i == 0}))
         for places, name, mark, size in (
-            (release.modes, "private modes", PRIVATE_MARK, 10),
-            (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 9),
-            (truth, "true modes", TRUTH_MARK, 7),
+            (release.modes, "private modes", PRIVATE_MARK, 13),
+            (baseline.modes, "mean shift (not private)", NON_PRIVATE_MARK, 7),
+            (truth, "true modes", TRUTH_MARK, 6),
         ):
             trace = _marks(places, name, {**mark, "size": size, "line": {**mark["line"], "width": 1.5}})
             drawn.append(trace.update({**axes, "showlegend": i == 0, "legendgroup": name}))

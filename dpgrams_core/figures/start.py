@@ -116,7 +116,10 @@ def _total(scores: dict[str, float]) -> float:
 
 def learned(after: Belief) -> str:
     """What someone can learn about one person at most, as HTML."""
-    rare = f" The chance of ending more than one point above that is at most {one_in(after.chance_above)}."
+    rare = (
+        " <small>But for rare exceptions: a chance of at most "
+        f"{one_in(after.chance_above)} to end more than a point above.</small>"
+    )
     return (
         f"Someone who was <b>{percent(after.before)}</b> sure that you are one of the dots is afterwards at most "
         f'<b class="private">{percent(after.most)}</b> sure.{rare if after.chance_above else ""}'

@@ -58,9 +58,10 @@ RECORD_TINTS = (
 # Ink on white paper in the colour of its kind, so that both themes show the same picture.
 PRIVATE_INK, TRUTH_INK = ("#FFFFFF", PRIVATE, "#5C2600"), ("#FFFFFF", TRUTH, "#003426")
 
-TRUTH_MARK: dict[str, Any] = {"symbol": "star", "size": 12, "color": TRUTH, "line": {"width": 1, "color": WHITE}}
-NON_PRIVATE_MARK: dict[str, Any] = {"symbol": "x-thin", "size": 15, "line": {"width": 3, "color": NON_PRIVATE}}
-PRIVATE_MARK: dict[str, Any] = {"symbol": "circle", "size": 16, "color": PRIVATE, "opacity": 0.85}
+# Where all three coincide, the cross and the star stand within the circle.
+TRUTH_MARK: dict[str, Any] = {"symbol": "star", "size": 11, "color": TRUTH, "line": {"width": 1, "color": WHITE}}
+NON_PRIVATE_MARK: dict[str, Any] = {"symbol": "x-thin", "size": 11, "line": {"width": 2.5, "color": NON_PRIVATE}}
+PRIVATE_MARK: dict[str, Any] = {"symbol": "circle", "size": 20, "color": PRIVATE, "opacity": 0.85}
 PRIVATE_MARK["line"] = {"width": 1.5, "color": WHITE}
 # A released line over a released surface, of which both are orange.
 BAND_ON_A_SURFACE = tint("#ffffff", 0.35)

@@ -131,7 +131,8 @@ def scrolled_to(key: str, settings: Hashable) -> bool:
         seen[key] = settings
     if seen.get(key) == settings:
         return True
-    st.caption(WAITS)
+    with st.container(key=f"{key}_waits"):
+        st.caption(WAITS)
     return False
 
 

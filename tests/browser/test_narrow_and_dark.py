@@ -55,6 +55,22 @@ def test_what_is_seen_stays_where_it_is_while_a_page_comes(make_dashboard, name)
     dashboard.until(lambda: moved(dashboard) > 0.1, "a shift was not seen")
 
 
+# How much room a picture with its handle keeps below its last line.
+BLANK = """pictures => Math.max(...pictures.map(room => {
+  const last = [...room.querySelectorAll("*")].map(one => one.shadowRoot?.querySelector("details")).find(Boolean);
+  return room.getBoundingClientRect().bottom - last.getBoundingClientRect().bottom;
+}))"""
+
+
+@pytest.mark.parametrize("query", ["modes?n=1000&compare=functional", "regression?reg_n=500&curve=off"])
+def test_no_blank_band_is_left_below_a_picture_when_the_window_grows(make_dashboard, query):
+    dashboard = make_dashboard().open(query)
+    pictures = dashboard.page.locator("[class*=_chart_square], [class*=_chart_wide]")
+    for width, height in ((1280, 720), (1280, 1300), (1600, 1300)):
+        dashboard.page.set_viewport_size({"width": width, "height": height})
+        dashboard.until(lambda: pictures.evaluate_all(BLANK) < 30, f"a blank band at {width} x {height}")
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_it_fits(make_dashboard, name):
     dashboard = make_dashboard(390, "dark")
@@ -67,6 +83,8 @@ def test_it_fits(make_dashboard, name):
     dashboard.shoot(f"{name}_390_dark")
     if name == "guarantee":
         return
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText)"
+    assert dashboard.page.locator("[data-testid=stMetricLabel] .stMarkdownEllipsis").evaluate_all(cut) == []
     # ε stands under the picture and not in a drawer, before all other controls; tab stops have the order that is seen.
     stops = dashboard.page.locator("[data-testid=stMain]").evaluate(STOPS)
     handle = next(place for place, (words, _) in enumerate(stops) if words.startswith("Privacy budget, ε"))

@@ -14,7 +14,7 @@ from dpgrams_core.figures import start
 from dpgrams_core.figures.frames import epsilon_stops
 from dpgrams_core.figures.traces import grid_axes
 from dpgrams_core.model.errors import DataError
-from dpgrams_core.model.format import percent
+from dpgrams_core.model.format import one_in, percent
 from dpgrams_core.privacy.meaning import belief
 
 STOPS = epsilon_stops("functional")
@@ -51,6 +51,9 @@ def test_one_surface_and_one_noise_are_the_release_at_every_epsilon(seed):
         after = belief(0.5, frame["epsilon"], release.guarantee.delta)
         assert frame["sure"] == pytest.approx(after.most, rel=1e-6)
         assert f">{percent(after.most)}<" in frame["learned"]
+        first, _, rest = frame["learned"].partition("<small>")  # in ten seconds; and what keeps it true
+        assert first.endswith("</b> sure. ")
+        assert one_in(after.chance_above) in rest
         assert frame["status"] == "proven"
 
 

@@ -70,3 +70,9 @@ def test_the_icon_has_our_colours():
 def test_a_tint_is_the_colour_with_less_of_it():
     assert style.tint("#0072B2", 0.13) == "rgba(0,114,178,0.13)"
     assert style.tint(style.GREY, 1) == "rgba(128,134,145,1)"
+
+
+def test_marks_that_coincide_are_told_apart():
+    """A cross and a star reach beyond their size, to about 1.4 of it; the circle is seen around both."""
+    private, truth, plain = (mark["size"] for mark in (style.PRIVATE_MARK, style.TRUTH_MARK, style.NON_PRIVATE_MARK))
+    assert private > 1.5 * max(truth, plain)
