@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from dpgrams_core.auditing.attacker import CROWD, PERSON, Round, Score
 from dpgrams_core.figures import style
-from dpgrams_core.figures.style import Chart, plain_layout
+from dpgrams_core.figures.style import Chart, plain_layout, scale_bar
 from dpgrams_core.figures.traces import grid_axes, points
 from dpgrams_core.model.format import short, whole_percent
 
@@ -28,7 +28,7 @@ def round_chart(played: Round) -> Chart:
         z=heights.T.astype(np.float32),
         colorscale=style.PRIVATE_SCALE,
         zsmooth="best",
-        colorbar={"title": {"text": "height"}, "thickness": 10, "len": 0.8},
+        colorbar=scale_bar("height"),
         hovertemplate="(%{x:.1f}, %{y:.1f}): %{z:.2f}<extra></extra>",
         name="released picture",
     )

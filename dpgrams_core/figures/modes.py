@@ -102,7 +102,7 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
         "colorscale": style.NON_PRIVATE_SCALE,
         "size": float(np.clip(260 / np.sqrt(len(candidates)), 3, 14)),
         "symbol": "square",
-        "colorbar": {"title": {"text": "records"}, "thickness": 10, "len": 0.8},
+        "colorbar": style.scale_bar("records"),
     }
     x, y = candidates.T
     drawn = (go.Scattergl if len(candidates) > 3000 else go.Scatter)(
@@ -201,7 +201,7 @@ def released_chart(data: Dataset, release: Release, nodes: int = 70) -> Chart:
     labels = named([sigmas(value) for value in significance], style.LABEL)
     sure, both = sure_regions(release)
     regions = [traces.rings(release.modes[sure], both[sure], REGION_WORDS, PRIVATE)] if sure.any() else []
-    marks = points(release.modes.T, title, PRIVATE_MARK, hover, showlegend=True, **labels)
+    marks = points(release.modes.T, title, style.SMALL_PRIVATE_MARK, hover, showlegend=True, **labels)
     figure = go.Figure([heat, *regions, marks])
     sentence = "The released surface, in units of its known noise: nothing stands above the noise at this ε and n."
     if len(significance):

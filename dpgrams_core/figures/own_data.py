@@ -18,7 +18,16 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dpgrams_core.figures import style
-from dpgrams_core.figures.style import CHANCE, PRIVATE, PRIVATE_MARK, WHITE, Chart, plain_layout, tint
+from dpgrams_core.figures.style import (
+    CHANCE,
+    PRIVATE,
+    PRIVATE_MARK,
+    SMALL_PRIVATE_MARK,
+    WHITE,
+    Chart,
+    plain_layout,
+    tint,
+)
 from dpgrams_core.figures.traces import (
     BAND_SENTENCE,
     CENTRE_SENTENCE,
@@ -187,7 +196,7 @@ def _marks(at: Places, reading: Reading, regions: bool, **how: Any) -> go.Scatte
     if reading.significance is not None:
         labels = [sigmas(value) for value in reading.significance]
     x, y = at
-    common = {"mode": "markers+text", "marker": PRIVATE_MARK, "text": labels, "textposition": "top center"}
+    common = {"mode": "markers+text", "marker": SMALL_PRIVATE_MARK, "text": labels, "textposition": "top center"}
     return go.Scatter(x=x, y=y, name="centres" if regions else "modes", **common, **how)
 
 

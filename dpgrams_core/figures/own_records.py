@@ -7,11 +7,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dpgrams_core.figures.own_data import HEIGHT, Units, panels_figure
-from dpgrams_core.figures.style import NON_PRIVATE, NON_PRIVATE_MARK, Chart, plain_layout
+from dpgrams_core.figures.style import NON_PRIVATE, WHITE, Chart, plain_layout
 from dpgrams_core.figures.traces import points
 
 Array = np.ndarray
 MOST_RECORDS = 3_000
+CROSS = {"symbol": "x", "size": 13, "color": NON_PRIVATE, "line": {"width": 1.5, "color": WHITE}}  # over its records
 SMALL = {"size": 4, "color": NON_PRIVATE, "opacity": 0.25}
 
 
@@ -22,7 +23,7 @@ def records_picture(units: Units, records: Array, baseline: Array, name: str, *,
     """
     shown = records[:: max(1, -(-len(records) // MOST_RECORDS))]
     mode = "lines" if line else "markers"
-    look = {"line": {"color": NON_PRIVATE, "width": 3}} if line else {"marker": NON_PRIVATE_MARK}
+    look = {"line": {"color": NON_PRIVATE, "width": 3}} if line else {"marker": CROSS}
 
     def pair(i: int, j: int) -> list[go.Scatter]:
         places = go.Scatter(x=baseline[:, i], y=baseline[:, j], mode=mode, name=name, **look)

@@ -63,6 +63,7 @@ TRUTH_MARK: dict[str, Any] = {"symbol": "star", "size": 11, "color": TRUTH, "lin
 NON_PRIVATE_MARK: dict[str, Any] = {"symbol": "x-thin", "size": 11, "line": {"width": 2.5, "color": NON_PRIVATE}}
 PRIVATE_MARK: dict[str, Any] = {"symbol": "circle", "size": 20, "color": PRIVATE, "opacity": 0.85}
 PRIVATE_MARK["line"] = {"width": 1.5, "color": WHITE}
+SMALL_PRIVATE_MARK = {**PRIVATE_MARK, "size": 10}  # within the ring of its region
 # A released line over a released surface, of which both are orange.
 BAND_ON_A_SURFACE = tint("#ffffff", 0.35)
 ON_A_SURFACE: dict[str, Any] = {
@@ -140,6 +141,11 @@ def plain_layout(
 
 
 LOG = {"type": "log", "tickformat": ",.4~r"}  # numbers as ``format.short`` writes them
+
+
+def scale_bar(words: str) -> dict[str, Any]:
+    """The scale of a picture's colours: short, since the mode bar stands above it."""
+    return {"title": {"text": words}, "thickness": 10, "len": 0.45, "y": 0, "yanchor": "bottom"}
 
 
 def score_scale(measure: Measure, values: Iterable[float] = (), span: float = 100) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from dpgrams_core.figures.style import PRIVATE, PRIVATE_SCALE, QUIET
+from dpgrams_core.figures.style import PRIVATE, PRIVATE_SCALE, QUIET, scale_bar
 from dpgrams_core.model.format import short
 from dpgrams_core.model.results import Dataset, refuse_private
 from dpgrams_core.numerics.bumps import WEAK
@@ -205,7 +205,7 @@ def released_surface(
         colorscale=PRIVATE_SCALE,
         zmin=0,
         zsmooth="best",
-        colorbar={"title": {"text": "σ"}, "thickness": 10, "len": 0.8},
+        colorbar=scale_bar("σ"),
         name=name,
         hovertemplate=where + ": %{z:.1f} σ<extra></extra>",
         **more,
