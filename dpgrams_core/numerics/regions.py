@@ -10,7 +10,9 @@ order it moves by H^-1 times whatever moves that slope, H being the curvature of
                the records: its variance is taken under the law of the fitted bumps, which undoes the smoothing.
 
 The first alone gives the region of the *smoothed density*, that is of where the same reading would put the mode if
-there were no noise; both, and what follows, give that of the *population*.
+there were no noise; both, and what follows, give that of the *population*.  To second order the noise also bends the
+loss, by a share of 1 / s where a bump stands s standard deviations above it; what it moves is taken to be larger by
+``BENT`` / s (chosen on other shapes by benchmarks/pilot_noise.py).
 
 Fitting spreads takes the smoothing of round peaks back, but a round bump stands beside the top of a lopsided one: its
 narrow part and its wide part have other middles.  How a bump changes when its wide part drifts along a column is
@@ -44,6 +46,7 @@ PLACES = 4_096
 DRAWS = 400  # public places for each bump that stand for its law
 # The share of lopsided modes, and the spread of kappa in units of the bump's own (benchmarks/pilot_lopsided.py).
 LOPSIDED, DRIFT = 0.1, 0.15
+BENT = 1.0
 HELD, HALVINGS = 0.95, 30  # what a region promises, and how finely it is sought
 
 
@@ -145,11 +148,14 @@ def _by_noise_and_all(surface: BareSurface, modes: Array) -> tuple[Array, Array]
     kappa = step @ (_drift_slopes(surface, bumps) / variance)
     uncertain = step @ away @ (noise + sampling) @ away.T @ step
     moves = away[:, fitted].reshape(k * d, k, d + 2)[:, :, :d].reshape(k * d, k * d).T - (d + 2) * np.eye(k * d)
-    both = of_centres(_kernel_error(surface) * noise + sampling)
+    both, by_noise = of_centres(_kernel_error(surface) * noise + sampling), of_centres(noise)
+    norms = (1 + 2 * (bumps.spreads / surface.bandwidth) ** 2) ** (-d / 4)  # of what a bump of one record adds
+    bent = by_noise * (BENT * surface.noise_scale / (bumps.records * norms))[:, None, None]
+    both += bent
     for j, spread in enumerate(bumps.spreads):
         own = slice(j * d, (j + 1) * d)
         both[j] = widened(both[j], *lopsidedness(kappa[own], uncertain[own, own], spread, moves[own, own]))
-    return of_centres(noise), both
+    return by_noise + bent, both
 
 
 def _kernel_error(surface: BareSurface) -> float:
