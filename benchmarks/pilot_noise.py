@@ -22,6 +22,7 @@ from dpgrams_core.methods.functional.spec import FunctionalSpec
 from dpgrams_core.model.measures import match_modes
 from dpgrams_core.numerics import regions
 from dpgrams_core.privacy.noise import SimulationNoise
+from dpgrams_core.studies.coverage import without_noise
 
 CELLS = ((500, 0.5), (500, 1.0), (2_000, 0.1), (2_000, 0.25), (2_000, 1.0), (8_000, 0.1), (20_000, 1.0))
 TRIED = (0.0, 0.5, 1.0, 1.5, 2.0)
@@ -34,10 +35,7 @@ def errors(name: str, n: int, epsilon: float, runs: int) -> list[tuple[float, fl
     data = [drawn(name, n, seed) for seed in range(runs)]
     spec = FunctionalSpec(epsilon=epsilon, delta=1e-6, n_modes=3)
     noisy = read_together([release_surface(one, spec, SimulationNoise(seed)) for seed, one in enumerate(data)])
-    exact = [
-        replace(one.surface, coefficients=one.surface.exact(of.points)) for one, of in zip(noisy, data, strict=True)
-    ]
-    clean = read_together([replace(one, surface=surface) for one, surface in zip(noisy, exact, strict=True)])
+    clean = read_together([without_noise(one, of) for one, of in zip(noisy, data, strict=True)])
     found = []
     for one, without in zip(noisy, clean, strict=True):
         assert one.noise_covariances is not None

@@ -122,7 +122,7 @@ def coverage_cell(shape: str, n: int, epsilon: float, runs: int | None = None) -
         return row
     row["off_mark"] = float(np.mean([score_modes(truth, one.modes)["spurious"] > 0 for one in unknown]))
     known = read_together([replace(one, spec=replace(one.spec, n_modes=len(truth))) for one in bare])
-    without = read_together([read_without_noise(one, of) for one, of in zip(known, data, strict=True)])
+    without = read_together([without_noise(one, of) for one, of in zip(known, data, strict=True)])
     row["all_found"] = float(np.mean([bool((match_modes(truth, one.modes).distance <= near).all()) for one in known]))
     hits: dict[str, list[Array]] = {kind: [] for kind in PROMISED}
     for one, clean in zip(known, without, strict=True):
@@ -175,7 +175,7 @@ def centre_cell(shape: str, n: int, epsilon: float, runs: int) -> dict[str, Any]
         data = clusters_drawn(shape, n, seed)
         spec = FunctionalCSpec(epsilon=epsilon, delta=DELTA, n_clusters=_count_of(data))
         release = functional_c(data, spec, SimulationNoise(seed))
-        clean = read_centres(read_without_noise(release, data), data.box)
+        clean = read_centres(without_noise(release, data), data.box)
         assert release.noise_covariances is not None
         assert release.mode_covariances is not None
         hits["smoothed"].append(held(release.modes, release.noise_covariances, clean.modes))
@@ -241,7 +241,8 @@ def _any_false(modes: Array, truth: Array | None, near: float) -> bool:
     return len(modes) > len(truth) or bool((to_truth > near).any())
 
 
-def read_without_noise(release: Release, data: Dataset) -> Release:
+def without_noise(release: Release, data: Dataset) -> Release:
+    """A release as it would be without its noise, to be read in the same way."""
     surface = release.surface
     assert isinstance(surface, ReleasedSurface)
     return replace(release, surface=replace(surface, coefficients=surface.exact(data.points)))
