@@ -26,6 +26,7 @@ from itertools import chain, islice
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import dask
 import distributed as _distributed
 
 from dpgrams_core.model.environment import check_scheduler, read_dask
@@ -38,6 +39,7 @@ from dpgrams_core.sweeps.executors import (
     Lost,
     Result,
     Task,
+    answers_alone,
     end_python,
     in_one_thread,
     own_python,
@@ -180,6 +182,9 @@ def local_cluster(workers: int | None = None) -> Iterator[str]:
 
 def serve_cluster(workers: int) -> None:
     """One process a core with one thread each, and no dashboard, until nobody holds the other end."""
+    answers = answers_alone()
+    # Some seconds after a death Dask gives up whoever is not there, also one that died again or starts slowly.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
     with distributed.LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -187,7 +192,8 @@ def serve_cluster(workers: int) -> None:
         dashboard_address="127.0.0.1:0",  # any free port: Dask warns when its usual one is taken
         silence_logs=logging.CRITICAL,  # workers report the end of their scheduler as an error, with a traceback
     ) as cluster:
-        print(cluster.scheduler_address, flush=True)
+        answers.write(f"{cluster.scheduler_address}\n".encode())
+        answers.flush()
         sys.stdin.read()
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from dpgrams_core.model.checks import one_of
 from dpgrams_core.model.errors import DataError, SpecError
@@ -130,6 +130,13 @@ def end_python(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()  # type: ignore[union-attr]
 
 
+def answers_alone() -> BinaryIO:
+    """In such a Python: where its answers go.  What a task prints is none, and goes where errors go."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers
+
+
 class _Worker:
     """A process that does one task after another; one thread at a time asks it.  Its death is an ``EOFError``."""
 
@@ -152,26 +159,24 @@ class _Worker:
                 raise CancelledError
             self._stream = ended
             self._asked += 1
-            try:
-                self._tell(work)
-            except OSError:
-                raise EOFError from None
+            self._tell(work)
         return _outcome(partial(pickle.loads, self._heard()))
 
     def leave(self, ended: threading.Event) -> None:
         """Leave a task of this stream at its next checkpoint."""
-        with self._lock, suppress(OSError, ValueError):  # ValueError: it has ended
+        with self._lock:
             if self._stream is ended:
                 self._tell(None)
 
     def _tell(self, work: bytes | None) -> None:
-        pickle.dump((self._asked, work), self.process.stdin)  # type: ignore[arg-type]
-        self.process.stdin.flush()  # type: ignore[union-attr]
+        with suppress(OSError, ValueError):  # ValueError: it has ended; whoever listens to it will know
+            pickle.dump((self._asked, work), self.process.stdin)  # type: ignore[arg-type]
+            self.process.stdin.flush()  # type: ignore[union-attr]
 
     def _heard(self) -> bytes:
         try:
             return bytes(pickle.load(self.process.stdout))  # type: ignore[arg-type]
-        except (EOFError, OSError, pickle.UnpicklingError):
+        except Exception:  # it is gone, or what it says is cut off or too large, and the next would be misheard
             end_python(self.process)
             raise EOFError from None
 
@@ -184,8 +189,7 @@ class _Asked:
 
 def serve() -> None:
     """What a worker does: the tasks that come in, one after another, until nobody holds the other end."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a task prints is no answer
+    answers = answers_alone()
     one_thread()
     tasks: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
     threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
@@ -352,7 +356,11 @@ class Processes:
             with self._lock:
                 worker = self._idle.pop() if self._idle else None
             if worker is None:
-                worker, starts = _Worker(), starts + 1
+                starts += 1
+                try:
+                    worker = _Worker()
+                except OSError:  # no room for another process
+                    continue
             if worker.alive:
                 with self._lock:
                     self._busy.append(worker)

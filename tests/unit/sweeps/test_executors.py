@@ -93,6 +93,8 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         # One death is forgiven instead of three: a task that kills its workers is found out sooner.
         patch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
+        # Dask gives up a worker that is not back in time; ours always come back, whatever it thinks of their pace.
+        patch.setenv("DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT", "1ms")
         with local_cluster(2) as address:
             yield address
 
@@ -225,8 +227,30 @@ def test_processes_that_die_at_the_start_are_one_sentence(monkeypatch):
         list(pool.stream(work, range(100)))
 
 
-def test_what_a_task_prints_is_no_answer(pool):
-    assert dict(pool.stream(print, ["a worker prints this"] * 2)) == {"a worker prints this": None}
+def test_no_room_for_a_process_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(executors, "own_python", Mock(side_effect=BlockingIOError("Resource temporarily unavailable")))
+    with pytest.raises(SpecError, match="executor = 'processes'"), Processes(1) as pool:
+        list(pool.stream(work, range(5)))
+
+
+@pytest.mark.parametrize("stream", ["processes", "dask"], indirect=True)
+def test_what_a_task_prints_is_no_answer_however_much(stream):
+    much = "a worker prints this " * 10_000  # more than a pipe holds
+    assert dict(stream(print, [much] * 2)) == {much: None}
+
+
+def test_an_answer_that_is_too_large_for_us_costs_its_worker(pool, monkeypatch):
+    pool.warm()
+    hear, too_large = executors.pickle.load, [MemoryError]
+
+    def heard(file):
+        if too_large:
+            raise too_large.pop()
+        return hear(file)
+
+    monkeypatch.setattr(executors.pickle, "load", heard)
+    assert sorted(pool.stream(work, range(5))) == [(number, number**2) for number in range(5)]
+    assert not too_large
 
 
 def test_what_cannot_be_sent_is_a_sentence(pool):
