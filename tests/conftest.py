@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from threadpoolctl import threadpool_limits
 
 from dpgrams_core import METHODS, Dataset, SpecError, load_dataset
+from dpgrams_core.numerics.threads import one_thread
 from dpgrams_core.own_data.reading import guarded
 from dpgrams_core.privacy.noise import ReleaseNoise, SimulationNoise
 
@@ -23,7 +23,10 @@ for profile, examples in (("core", 60), ("quick", 15)):
         profile, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.function_scoped_fixture]
     )
 settings.load_profile("core")
-threadpool_limits(1)  # the tests run in parallel themselves; more numerical threads only fight for the cores
+# The tests run in parallel themselves; more numerical threads only fight for the cores.  By its variable also a library
+# that is loaded late, as scikit-learn is, or in a process that a test starts.
+os.environ["OMP_NUM_THREADS"] = "1"
+one_thread()
 # High-water marks of the ledgers of tests, also in processes that tests start: nothing goes into a home folder. Each
 # process has a folder of its own, which goes with it.
 MARKS = tempfile.TemporaryDirectory(prefix="dpgrams-marks-")
