@@ -125,6 +125,8 @@ class Row:
 @cache
 def speed() -> float:
     """How long k-means on MNIST takes here, over what it took where the goals were set."""
+    import sklearn.cluster  # noqa: F401  the limit reaches only the threads of what is loaded
+
     digits = dg.load_dataset("mnist")
     with threadpool_limits(1):
         return seconds(lambda: dg.run("kmeans", digits, seed=0)) / THERE
@@ -340,7 +342,7 @@ def first_paint(before: Path | None) -> list[Row]:
 def redraws(before: Path | None) -> Iterator[Row]:
     """Cached redraws of all pages: the processor's time and what is sent."""
     known = dict(_redrawn(before, OLD_PAGES)) if before is not None else {}
-    for (page, what), one in _redrawn(HERE, {page: page for page in redraw.PAGES}):
+    for (page, what), one in _redrawn(HERE, redraw.PAGES):
         old = known.get((page, what), {})
         note = f"{one['failed']} failed" if one["failed"] else ""
         for number, unit, most in (("processor_ms", "ms", redraw.GOAL_MS), ("kB", "kB", redraw.GOAL_KB)):
