@@ -144,7 +144,8 @@ def test_the_climb_and_new_noise_play_and_end_with_the_engines_results(handle):
     before = picture.evaluate("canvas => canvas.toDataURL()")
     climb.click()
     expect(climb).to_have_attribute("aria-pressed", "true")
-    assert picture.evaluate("canvas => canvas.toDataURL()") != before
+    moves = "([canvas, before]) => canvas.toDataURL() !== before"
+    handle.figure.page.wait_for_function(moves, arg=[picture.element_handle(), before])
     expect(climb).to_have_attribute("aria-pressed", "false")
     assert picture.evaluate("canvas => canvas.toDataURL()") == before
     again = handle.button("draws")
