@@ -43,6 +43,11 @@ def guarantee_lines(guarantee: Guarantee, *more: str) -> list[str]:
     return ["", f"guarantee: {guarantee.words}", *(f"  {text}" for text in words)]
 
 
+def read_off(kind: str) -> str:
+    """What methods of a kind give, for people."""
+    return {"clusters": "centres", "regression": "curve (x, y)"}.get(kind, "modes")
+
+
 def uncertainty(release: Release) -> dict[str, Any]:
     """How sure what was read off a release is, for JSON; what is not known is null."""
     names = ("noise_covariances", "mode_covariances", "half_widths", "noise_chances", "curve_band")
@@ -64,14 +69,15 @@ def _nulls(values: Any) -> Any:
 
 
 def rows_text(title: str, rows: Sequence[Sequence[float]] | np.ndarray, release: Release, style: str) -> list[str]:
-    """Modes, centres or the rows of a curve for people, under a title; with ± of their regions where they have some."""
-    known = _known(release, "half_widths") if len(rows) else None
-    told, halves = "", np.full(np.shape(rows), np.nan)
-    if known is not None:
-        told, halves = " (± 95% of the population's)", known
-    lines = [title + told]
-    for row, half in zip(rows, halves, strict=True):
-        texts = [f"{value:{style}}" for value in row]
-        reach = ["" if np.isnan(value) else f" ± {value:.3g}" for value in half]
-        lines.append("  " + "  ".join(map("".join, zip(texts, reach, strict=True))))
-    return lines
+    """Modes, centres or the rows of a curve for people, under a title; with how sure each is where that is known."""
+    told, more = "", [""] * len(rows)
+    halves, band = _known(release, "half_widths"), release.curve_band
+    if band is not None and len(band) == len(rows):
+        told, more = " [95% band of y, by the noise alone]", [f"  [{low:.4g}, {high:.4g}]" for low, high in band]
+        halves = None
+    texts = [[f"{value:{style}}" for value in row] for row in rows]
+    if halves is not None and len(halves):
+        told = " (± 95% of the population's)"
+        reach = [["" if np.isnan(value) else f" ± {value:.3g}" for value in half] for half in halves]
+        texts = [list(map("".join, zip(*pair, strict=True))) for pair in zip(texts, reach, strict=True)]
+    return [title + told, *("  " + "  ".join(text) + end for text, end in zip(texts, more, strict=True))]

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpgrams_core import DATASETS, METHODS, audit, load_dataset, run, score
 from dpgrams_core.auditing import DOORS, PAIRS, audit_text
-from dpgrams_core.cli import add_shared, guarantee_lines, number_or_name, rows_text, uncertainty
+from dpgrams_core.cli import add_shared, guarantee_lines, number_or_name, read_off, rows_text, uncertainty
 from dpgrams_core.cli.app import add_app, app_command
 from dpgrams_core.cli.ledger import add_ledger, ledger_command
 from dpgrams_core.cli.release import add_release, kept_command, release_command
@@ -102,7 +102,7 @@ def as_json(release: Release, scores: dict[str, float], dataset: str, n: int) ->
 
 def as_text(release: Release, scores: dict[str, float], dataset: str, n: int) -> str:
     """The same for people."""
-    what, rows = ("modes", release.modes) if release.curve is None else ("curve (x, y)", release.curve)
+    what, rows = read_off(METHODS[release.method].kind), release.rows
     lines = [f"{METHODS[release.method].title} on {dataset}, n = {n} (simulation, seed {release.seed})", ""]
     lines += rows_text(what, rows, release, "9.4f")
     lines += ["", "score"] + [f"  {name:18s} {value:.5g}" for name, value in scores.items()]

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpgrams_core.cli import add_shared, guarantee_lines, rows_text, uncertainty
+from dpgrams_core.cli import add_shared, guarantee_lines, read_off, rows_text, uncertainty
 from dpgrams_core.cli import number_or_name as number
 from dpgrams_core.methods.registry import METHODS
 from dpgrams_core.model.environment import read_settings
@@ -236,7 +236,7 @@ def _account(charge: Charge, ledger: Ledger) -> Account | None:
 
 
 def _text(charge: Charge, found: RecordedRelease, ledger: Ledger, note: str) -> str:
-    record, what = found.record, "curve" if found.record.what == "curve" else "modes"
+    record, what = found.record, read_off(METHODS[found.record.method].kind)
     lines = [f"{METHODS[record.method].title} (release, no seed)", ""]
     lines += rows_text(f"{what}: {', '.join(record.columns)}", record.rows, found.release, "12.6g")
     lines += [] if record.rows else ["  none"]
