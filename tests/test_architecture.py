@@ -64,6 +64,7 @@ REMEMBERED = {
     f"{CORE}.numerics.sketch.vertices": "the number of columns and of blocks",
     f"{CORE}.sweeps.fingerprint.engine_fingerprint": "nothing: the code of this version",
     f"{CORE}.studies.coverage.shipped_coverage": "nothing: a file that comes with the code",
+    f"{CORE}.studies.coverage.population_centres": "the name of a shape, whose records are drawn",
     f"{CORE}.studies.paper.tables._tables": "nothing: a file that comes with the code",
     f"{CORE}.own_data.reading.parquet_child._doubles_of_halves": "nothing: all numbers of 16 bits",
     f"{CORE}.datasets.mixtures._density_modes": "a mixture of the paper",

@@ -38,7 +38,6 @@ from dpgrams_core.numerics.surface import ReleasedSurface
 from dpgrams_core.numerics.threads import threads_of
 
 Array = np.ndarray
-THREADED_POINTS = 20_000
 DRAWS, LEFT_OUT, LEVEL = 39, 1, 0.95  # (39 - 1) / (39 + 1) is the level
 K_MEANS_STARTS = 4
 # Chosen on data that no table shows (benchmarks/pilot_clusters.py): mean ARI 0.5138 for none, 0.5143 for one, 0.509,
@@ -57,9 +56,9 @@ def fitted_kmeans(
     """k-means by scikit-learn (Lloyd, k-means++, the best of ``n_init`` seeded starts, or of one that is given)."""
     from sklearn.cluster import KMeans  # here, since it takes a second to load
 
-    # Threads wait for each other at every step: with few points, on a machine that is not idle, nearly all the time.
-    threads = 1 if len(points) < THREADED_POINTS else None
-    with warnings.catch_warnings(), threads_of("sklearn.cluster").limit(limits=threads):
+    # Threads wait for each other at every step: on a machine that is not idle ten times as long as one needs.  And they
+    # add up in any order, so that the last digit would not come out again.
+    with warnings.catch_warnings(), threads_of("sklearn.cluster").limit(limits=1):
         # Fewer distinct records than clusters: some centres coincide, and the result is still right.
         warnings.filterwarnings("ignore", message="Number of distinct clusters")
         init = "k-means++" if start is None else start

@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 
 from dpgrams_core.numerics.scaling import rescaled
+from dpgrams_core.numerics.threads import threads_of
 
 Array = np.ndarray
 # Parts of the noise's and the prior's variance: they keep coinciding points from being two, and the matrix from being
@@ -109,7 +110,9 @@ class PooledRounds:
         total[np.diag_indices(len(total))] += HAIR * self.noise**2 + HAIR_OF_PRIOR * self.prior**2
         solved = np.zeros(values * (1 + d))
         released = np.concatenate([numbers for _, numbers, _ in self.rounds])
-        solved[rows] = self.prior**2 * scipy.linalg.cho_solve(scipy.linalg.cho_factor(total, lower=True), released)
+        with threads_of("scipy.linalg").limit(limits=1):
+            factor = scipy.linalg.cho_factor(total, lower=True)
+        solved[rows] = self.prior**2 * scipy.linalg.cho_solve(factor, released)
         self.points = everywhere
         self._weights, self._slope_weights = solved[:values], solved[values:].reshape(values, d)
 

@@ -23,13 +23,13 @@ from dpgrams_core.methods.dp_grams.plan import TIGHT, Plan
 from dpgrams_core.methods.dp_grams.rounds import block_sums, clip_and_floor, densities, joint_covariance, round_grid
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.numerics.bandwidths import REFERENCE_SPREAD, mean_side
+from dpgrams_core.numerics.centres import K_MEANS_STARTS, fitted_kmeans
 from dpgrams_core.numerics.pooled import PooledRounds
 from dpgrams_core.numerics.surface import box_bases, coefficients, functionals
 from dpgrams_core.privacy.noise import Noise
 
 Array = np.ndarray
 VALLEY_PLACES = 13  # on the way from one mode to another
-K_MEANS_STARTS = 4
 LEAST_WEIGHT = 1.0  # units of noise above which a place counts for a centre (benchmarks/pilot_reading.py)
 Reading = Callable[[Array, PooledRounds, int | None], tuple[Array, Array]]
 
@@ -139,11 +139,9 @@ def read_centres(ends: Array, pooled: PooledRounds, count: int | None) -> tuple[
     if not kept.any():
         return read_modes(ends, pooled, count)
     places = places[kept]
-    from sklearn.cluster import KMeans  # slow to load, and only centres of a known number need it
-
+    number = min(count, len(np.unique(places, axis=0)))
     # A fixed seed: the same release gives the same centres.
-    model = KMeans(min(count, len(np.unique(places, axis=0))), n_init=K_MEANS_STARTS, random_state=0)
-    centres = model.fit(places, sample_weight=weights[kept]).cluster_centers_
+    centres = fitted_kmeans(places, number, K_MEANS_STARTS, 0, weights[kept]).cluster_centers_
     heights = pooled.at(centres)[0]
     order = np.argsort(-heights, kind="stable")
     return centres[order], heights[order]

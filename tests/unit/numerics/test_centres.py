@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import dpgrams_core as dg
 from dpgrams_core.numerics import centres
@@ -57,6 +61,20 @@ def test_a_normal_law_gets_its_covariance() -> None:
         error = rng.normal(0, 1, d)
         held.append(error @ np.linalg.solve(covariance, error) <= 5.991)
     assert np.mean(held) == pytest.approx(0.95, abs=0.012)  # 3.5 standard errors
+
+
+def test_kmeans_has_one_thread_however_many_points_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, fit = [], KMeans.fit
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.extend(pool["num_threads"] for pool in threadpool_info())
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(KMeans, "fit", watched)
+    with threadpool_limits(2):  # as on a machine with two cores; the tests themselves have one
+        for n in (10, 30_000):
+            centres.fitted_kmeans(np.arange(n)[:, None] % 3.0, 3, 1, 0)
+    assert set(seen) == {1}
 
 
 def test_no_centre_has_no_region() -> None:
