@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
@@ -306,21 +306,22 @@ def imports(before: Path | None) -> list[Row]:
     return [*rows, timed("the dashboard until it answers", *starts, note="with Streamlit's own imports")]
 
 
-def paints(root: Path, link: str, browser: Browser) -> list[float]:
-    """Milliseconds until the answer and until the picture of Modes are painted: a warm server, a browser that is new.
+def paints(root: Path, link: str, browser: Browser, parts: Sequence[str]) -> list[float]:
+    """Milliseconds until parts of a page are painted, one after the other: a warm server, a browser that is new.
 
     By the browser's clock, from the start of the navigation; the worst of some.
     """
     found = []
-    with running_app(root=root) as (address, _):
+    with running_app(root=root) as (address, server):
         with Visitor(address, link) as first:
             redraw.settled(first)
+        redraw.idle(server)
         for _ in range(PAINTS):
             context = browser.new_context(viewport={"width": 1280, "height": 900})
             page = context.new_page()
             page.goto(f"{address}/{link}", wait_until="commit")
             times = []
-            for what in (".answer", PICTURE):
+            for what in parts:
                 page.locator(what).first.wait_for(timeout=300_000)
                 times.append(
                     page.evaluate("new Promise((done) => requestAnimationFrame(() => done(performance.now())))")
@@ -331,12 +332,15 @@ def paints(root: Path, link: str, browser: Browser) -> list[float]:
 
 
 def first_paint(before: Path | None) -> list[Row]:
-    """The first useful paint of a warm server."""
+    """The first useful paint of a warm server, and its floor: a page that has one line."""
+    names, parts = ("Modes, the answer is there", "Modes, the picture is there"), (".answer", PICTURE)
     with handle_speed.chromium() as browser:
-        new = paints(HERE, "modes", browser)
-        old = [None, None] if before is None else paints(before, OLD_PAGES["modes"], browser)
-    names = ("Modes, the answer is there", "Modes, the picture is there")
-    return [Row(what, *times, most=2e3) for what, *times in zip(names, new, old, strict=True)]
+        new = paints(HERE, "modes", browser, parts)
+        old = [None, None] if before is None else paints(before, OLD_PAGES["modes"], browser, parts)
+        with redraw.page_of_lines(0, 1) as root:
+            bare = paints(root, "", browser, [".stMarkdown p"])
+    rows = [Row(what, *times, most=2e3) for what, *times in zip(names, new, old, strict=True)]
+    return [*rows, Row("  a page of Streamlit with one line", *bare, note="the floor of both")]
 
 
 def redraws(before: Path | None) -> Iterator[Row]:

@@ -14,6 +14,8 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -68,15 +70,21 @@ def idle(server: psutil.Process) -> None:
     raise TimeoutError(f"the server still computes after {SETTLE_SECONDS:g} seconds")
 
 
-def floor(controls: int, others: int) -> float:
-    """Milliseconds of the processor that a redraw of a page costs which computes nothing."""
+@contextmanager
+def page_of_lines(controls: int, others: int) -> Iterator[Path]:
+    """A folder with a page of Streamlit that computes nothing, and has the dashboard's settings."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "app.py").write_text(EMPTY_PAGE.format(controls=controls, others=others), encoding="utf-8")
         shutil.copytree(APP.parent / ".streamlit", Path(folder, ".streamlit"))
-        with running_app(root=Path(folder)) as (address, server), Visitor(address) as visitor:
-            settled(visitor)
-            idle(server)
-            return 1000 * median(cost(server, visitor.redraw)[0] for _ in range(TIMES))
+        yield Path(folder)
+
+
+def floor(controls: int, others: int) -> float:
+    """Milliseconds of the processor that a redraw of a page costs which computes nothing."""
+    with page_of_lines(controls, others) as root, running_app(root=root) as (address, server), Visitor(address) as one:
+        settled(one)
+        idle(server)
+        return 1000 * median(cost(server, one.redraw)[0] for _ in range(TIMES))
 
 
 def row(what: str, costs: list[tuple[float, Answer]]) -> dict[str, Any]:
