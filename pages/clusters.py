@@ -198,7 +198,7 @@ def how_sure(wanted: Run, data: Dataset, entry: pictures.Entry) -> None:
 
 layout.open_page(QUESTION, "pages/clusters.py")
 group = Group()
-with st.sidebar:
+with layout.sidebar():
     epsilon_first = st.container()  # what one moves most stands on top, though it belongs to the method below
     dataset = group.dataset("clusters", "clu_dataset", "The paper's simulated blobs, or real data in few columns.")
     info = DATASETS[dataset]

@@ -132,7 +132,7 @@ top, given = st.container(), {}
 if handle := layout.under_the_picture():
     with handle:
         given = group.setting(DPGramsSpec, "epsilon", "epsilon")
-with st.sidebar:
+with layout.sidebar():
     given |= group.setting(DPGramsSpec, "delta", "delta") if given else group.budget("dp_grams")
     dataset = group.dataset("modes", "dataset", "A synthetic mixture of the paper, drawn afresh.", None)
     n = group.records("n", dataset)

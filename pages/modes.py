@@ -154,7 +154,7 @@ def show_main(run: Run, release: Release, key: str, head: Callable[[], Any] | No
 
 layout.open_page(QUESTION, "pages/modes.py")
 group = Group()
-with st.sidebar:
+with layout.sidebar():
     epsilon_first = st.container()  # what one moves most stands on top, though it belongs to the method below
     dataset = group.dataset("modes", "dataset", "A synthetic mixture of the paper, drawn afresh.")
     method = group.method("modes", "method", "How the modes are found privately.")

@@ -145,7 +145,7 @@ def beside_and_at_one_x(run: Run, data: Dataset, release: Release, branches: Cha
 
 layout.open_page(QUESTION, "pages/regression.py")
 group = Group()
-with st.sidebar:
+with layout.sidebar():
     epsilon_first = st.container()  # what one moves most stands on top, though it belongs to the method below
     more = " The predictor x is public; the response y is private."
     dataset = group.dataset("regression", "reg_dataset", "A synthetic design of the paper, drawn afresh.", more)

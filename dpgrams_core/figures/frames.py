@@ -31,6 +31,7 @@ from dpgrams_core.methods.functional.regression import UNIT_SQUARE
 from dpgrams_core.methods.registry import METHODS, run
 from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.format import chance_words, fixed, short, sigmas, whole_percent
+from dpgrams_core.model.guarantee import status_in_a_line
 from dpgrams_core.model.measures import default_match_radius, match_modes, nearest_centres, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
 from dpgrams_core.model.run import Run
@@ -231,7 +232,7 @@ def _regression_frame(data: Dataset, release: Release, title: str) -> Frame:
 def branches_verdict(data: Dataset, release: Release, title: str) -> str:
     """How much of the branches a method found, how well, and with which guarantee, as HTML."""
     refuse_private(data)
-    status, name = release.guarantee.words, f'<b class="private">{title}</b>'
+    status, name = status_in_a_line(release.guarantee.words), f'<b class="private">{title}</b>'
     if len(release.rows) == 0:
         return f"{name} reports <b>no branch</b>: nothing stands above its noise; <b>{status}</b>."
     scores = score(release, data)
@@ -261,7 +262,7 @@ def _clusters_frame(data: Dataset, release: Release, title: str) -> Frame:
     sentence = (
         f'<b class="private">{title}</b> has ARI <b class="private">{fixed(scores["ari"])}</b>{none}, NMI '
         f"{fixed(scores['nmi'])}, centroid MSE {short(scores['centroid_mse'])}, inertia {short(scores['inertia'])}, "
-        f"<b>{release.guarantee.words}</b>."
+        f"<b>{status_in_a_line(release.guarantee.words)}</b>."
     )
     return _drawn(sentence + outside(box, shown), shown, layers, table)
 

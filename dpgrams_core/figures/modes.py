@@ -23,6 +23,7 @@ from dpgrams_core.figures.traces import (
     weak_sentence,
 )
 from dpgrams_core.model.format import chance_words, short, sigmas
+from dpgrams_core.model.guarantee import status_in_a_line
 from dpgrams_core.model.measures import default_match_radius, match_modes, recovery_rates, score
 from dpgrams_core.model.results import Dataset, Release, refuse_private
 from dpgrams_core.numerics.bumps import WEAK
@@ -82,7 +83,7 @@ def surface_chart(data: Dataset, grid: DensityGrid, bandwidth: float) -> Chart:
         "camera": {"eye": {"x": 1.2, "y": -1.4, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.14}},
     }
     sentence = (
-        f"The plain kernel density of the {data.n:,} simulated points (bandwidth {short(bandwidth)}), with the "
+        f"The plain density of the {data.n:,} simulated points (bandwidth {short(bandwidth)}), with the "
         f"{len(truth)} true modes in green. It is read off the records and is not private."
     )
     table = _table("true mode", truth, **{"height of the density": heights})
@@ -135,7 +136,7 @@ def anchors_chart(data: Dataset, release: Release) -> Chart:
 def verdict(data: Dataset, release: Release, title: str) -> str:
     """What a method found, how well, and with which guarantee, as HTML."""
     refuse_private(data)
-    status, name = release.guarantee.words, f'<b class="private">{title}</b>'
+    status, name = status_in_a_line(release.guarantee.words), f'<b class="private">{title}</b>'
     if len(release.modes) == 0:
         return f"{name} reports <b>no mode</b>: nothing stands above its noise; <b>{status}</b>."
     scores = score(release, data)

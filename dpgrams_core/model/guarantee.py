@@ -67,7 +67,16 @@ def bare_status(words: str) -> str:
 
 def status_words(words: str) -> str:
     """A status with its condition (``Guarantee.words``) and what it means."""
-    return "no guarantee" if words == "none" else words + STATUSES[bare_status(words)].badge
+    return status_in_a_line(words) + STATUSES[bare_status(words)].badge
+
+
+def status_in_a_line(words: str) -> str:
+    """A status with its condition where there is room for no more; ``none`` alone would say nothing.
+
+    >>> status_in_a_line("none"), status_in_a_line("proven")
+    ('no guarantee', 'proven')
+    """
+    return "no guarantee" if words == "none" else words
 
 
 def status_colour(words: str) -> Colour:

@@ -51,6 +51,16 @@ def part(page: str, **settings: str) -> Callable[[], None]:
     return opened
 
 
+def place_controls() -> None:
+    """The place of a page's controls in the sidebar: what app.py draws there before the page runs stands below it."""
+    st.session_state["_controls"] = st.sidebar.container()
+
+
+def sidebar() -> DeltaGenerator:
+    """Where a page has its controls; a page that runs on its own, as in a test, has no app.py that made a place."""
+    return st.session_state.get("_controls", st.sidebar)
+
+
 def presenter_switch() -> None:
     """The switch for a projector, at the foot of the sidebar of every page; a link can hold it."""
     state.start(state.PRESENTER, False, state.one_of_these([False, True]))

@@ -118,7 +118,7 @@ def test_every_chart_has_a_sentence_and_a_table(dashboard):
     assert "DP-GRAMS tight found" in page.locator(".st-key-contours_chart .said").inner_text()
     text = dashboard.text()
     for words in (
-        "plain kernel density",
+        "plain density",
         "anchors drawn from",
         "private runs",
     ):

@@ -51,6 +51,10 @@ def test_what_is_seen_stays_where_it_is_while_a_page_comes(make_dashboard, name)
     dashboard.page.add_init_script(MOVED)
     dashboard.open(PAGES[name])
     assert moved(dashboard) < 0.1
+    stops = dashboard.page.get_by_test_id("stSidebarUserContent").evaluate(STOPS)
+    assert stops[-1][0].endswith("Share and present")
+    for (_, above), (stop, below) in pairwise(stops):
+        assert below > above - 60, stop  # a row may be as high
     dashboard.page.evaluate("document.querySelector('.stMainBlockContainer').style.paddingTop = '400px'")
     dashboard.until(lambda: moved(dashboard) > 0.1, "a shift was not seen")
 

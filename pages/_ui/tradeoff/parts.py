@@ -24,7 +24,7 @@ from dpgrams_core.figures.style import Chart
 from dpgrams_core.figures.tradeoff import Cost, LabLayout, lab_sentence, lab_table, middle
 from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.format import listed, short
-from dpgrams_core.model.guarantee import status_words
+from dpgrams_core.model.guarantee import status_in_a_line, status_words
 from dpgrams_core.model.measures import MEASURES, measure_of, measure_titles
 from dpgrams_core.model.run import DatasetInfo, Run
 from dpgrams_core.studies.ablation import LadderMemory, stream_error_sources
@@ -122,7 +122,7 @@ def command_box(sweeps: Sequence[Sweep]) -> None:
 
 def curve(settings: LabSettings) -> None:
     """The part of the page with the main curve."""
-    with st.sidebar:
+    with layout.sidebar():
         file = file_box()
     if file.problem:
         layout.problem(file.problem)
@@ -269,12 +269,12 @@ def answer(known: Known, cells: Sequence[Run], measure: str, epsilon: float) -> 
 
 def _briefly(found: Sequence[Cost], word: str, number: str) -> str:
     """A number of each private method without its spread, for a projector."""
-    return listed(
-        [
-            f'{word}<b class="private">{short(getattr(cost, number))}</b> ({in_a_text(cost.title)}, {cost.status})'
-            for cost in found
-        ]
-    )
+    told = [
+        f'{word}<b class="private">{short(getattr(cost, number))}</b> '
+        f"({in_a_text(cost.title)}, {status_in_a_line(cost.status)})"
+        for cost in found
+    ]
+    return listed(told)
 
 
 def _with(cost: Cost, value: float, spread: float) -> str:

@@ -26,7 +26,7 @@ from dpgrams_core.model.settings import DELTAS
 from dpgrams_core.studies.ablation import ladders
 from dpgrams_core.studies.costs import cells_seconds
 from dpgrams_core.sweeps.run import MAX_RUNS, plan_cells
-from pages._ui import state
+from pages._ui import layout, state
 from pages._ui.controls import Group
 from pages._ui.my_data.state import Own
 from pages._ui.tradeoff.live import scheduler_address
@@ -319,7 +319,7 @@ TWIN_WORDS = (
 def lab_controls() -> LabSettings:
     """The settings, in the sidebar; also starts the controls that stand on the page itself."""
     group = Group()
-    with st.sidebar:
+    with layout.sidebar():
         kind = group.choice("Problem", "lab_kind", list(KINDS), "What is looked for privately.", KINDS.__getitem__)
         dataset = _data(group, kind)
         st.markdown(":small[Methods]", help="Orange: private. Blue and dashed: without privacy.")
