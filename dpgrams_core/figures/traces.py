@@ -88,9 +88,9 @@ CENTRE_SENTENCE = (
     "noise: it allows for the noise, for other records that might have come, and for the reading. It comes from "
     "releases that were drawn again from this one."
 )
-PEAK_WORDS = "95% region of the peak without noise"
+PEAK_WORDS = "95% region of the mode without noise"
 PEAK_SENTENCE = (
-    " is made to hold, 95 times in 100, where the peak of the density smoothed this far would be without noise. It "
+    " is made to hold, 95 times in 100, where the mode of the density smoothed this far would be without noise. It "
     "allows for the noise alone, not for other records or for smoothing."
 )
 
