@@ -128,12 +128,11 @@ def accounting(settings: comparison.ComparisonSettings, rows: tuple[comparison.R
 
 layout.open_page(QUESTION, "pages/guarantee.py")
 group = Group()
-top, given = st.container(), {}
-if handle := layout.under_the_picture():
-    with handle:
-        given = group.setting(DPGramsSpec, "epsilon", "epsilon")
+top = st.container()
+with st.container(key="presented_handle"):  # on the page, since a phone has the sidebar in a drawer
+    given = group.setting(DPGramsSpec, "epsilon", "epsilon")
 with layout.sidebar():
-    given |= group.setting(DPGramsSpec, "delta", "delta") if given else group.budget("dp_grams")
+    given |= group.setting(DPGramsSpec, "delta", "delta")
     dataset = group.dataset("modes", "dataset", "A synthetic mixture of the paper, drawn afresh.", None)
     n = group.records("n", dataset)
     with st.expander("Method settings", key="method_settings"):
