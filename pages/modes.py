@@ -90,7 +90,12 @@ def facts(release: Release) -> list[str]:
 
 
 def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
-    """What a method's modes come from: its released surface, or its anchors, if it has either."""
+    """What a method's modes come from: its released surface, or its anchors, if it has either.
+
+    It waits until it is looked at: what draws it takes a browser half a second, which the first picture would wait for.
+    """
+    if not charts.scrolled_to(f"origin{mark}", run):
+        return
     data, release = cache.records(run), cache.release(run)
     if release.surface is not None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
@@ -214,7 +219,7 @@ if len(runs) == 1:
     with surface:
         charts.part("landscape", group.keys, partial(landscape, of_grid, data, grid, bandwidth))
     with origin:
-        show_origin(runs[0])
+        charts.part("origin", group.keys, partial(show_origin, runs[0]))
 else:
     lines = [verdict(data, release, title) for release, title in zip(releases, titles, strict=True)]
     plain = short(score(baseline, data)["mse_per_true_mode"])
@@ -241,7 +246,7 @@ else:
             layout.guarantee_card(release, f"guarantee_card{mark}")
     for column, title, arm, mark in zip(st.columns(2, gap="medium"), titles, runs, MARKS, strict=True):
         with column:
-            show_origin(arm, mark, title)
+            charts.part(f"origin{mark}", group.keys, partial(show_origin, arm, mark, title))
     charts.part("landscape", group.keys, partial(landscape, of_grid, data, grid, bandwidth))
 with place:
     exports.simulation_files(
