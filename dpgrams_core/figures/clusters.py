@@ -198,8 +198,10 @@ def sure_chart(data: Dataset, entry: Entry) -> Chart:
     assert both is not None
     assert noise is not None
     flat, names = plane.show(data.points[drawn_rows(data.n)]), [str(number + 1) for number in range(len(both))]
-    ways = (np.eye(data.dimension) if release.paid is None else release.paid.ways) @ plane.axes
-    in_plane = np.einsum("ai,kab,bj->kij", ways, both, ways)
+    if release.paid is not None:
+        ways = release.paid.ways
+        both, noise = (np.einsum("ai,kab,bj->kij", ways, c, ways) for c in (both, noise))
+    in_plane = np.einsum("ai,kab,bj->kij", plane.axes, both, plane.axes)
     own = {**style.PRIVATE_MARK, "size": 11}
     figure = go.Figure(
         [
@@ -217,6 +219,7 @@ def sure_chart(data: Dataset, entry: Entry) -> Chart:
     sentence = (
         f"Each ring{CENTRE_SENTENCE} A centre is off by about {short(wide)} along each column; by {short(part)} if "
         "only the noise counted. That is no region of the mean of a true class, which k-means need not find."
+        + (" The paid components are taken as they are: what moves these is not counted." if release.paid else "")
     )
     halves = np.asarray(release.half_widths)
     table = pd.DataFrame({"centre": names})

@@ -26,7 +26,7 @@ from dpgrams_core.figures.clusters import (
 from dpgrams_core.figures.modes import sure_regions, true_modes, verdict
 from dpgrams_core.figures.regression import true_branches
 from dpgrams_core.figures.style import CHANCE, RECORD_TINTS
-from dpgrams_core.figures.traces import BAND_WORDS, REGION_WORDS, RING_SIZE, DensityGrid, drawn_rows, grid_axes
+from dpgrams_core.figures.traces import BAND_WORDS, REGION_WORDS, DensityGrid, drawn_rows, grid_axes, to_rings
 from dpgrams_core.methods.functional.regression import UNIT_SQUARE
 from dpgrams_core.methods.registry import METHODS, run
 from dpgrams_core.model.errors import DataError, SpecError
@@ -152,7 +152,7 @@ def _regions(release: Release) -> Array | None:
     if not sure.any():
         return None
     both = np.where(sure[:, None, None], both, np.eye(2))
-    return np.where(sure[:, None, None], np.sqrt(RING_SIZE) * np.linalg.cholesky(both), np.nan)
+    return np.where(sure[:, None, None], to_rings(both), np.nan)
 
 
 def outside(box: Array, places: Array) -> str:

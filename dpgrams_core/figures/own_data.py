@@ -155,7 +155,7 @@ def density_curve(units: Units, surface: SurfaceInUnits, width: float, reading: 
         for middle in (ordered[1:] + ordered[:-1]) / 2:
             figure.add_vline(x=float(middle), line=BORDER)
     plain_layout(figure, HEIGHT, units.axis(0), {"title": "density", "rangemode": "tozero", "zeroline": False})
-    return Chart(figure, sentence_of(reading, regions, "curve"), reading_table(units, reading))
+    return Chart(figure, sentence_of(reading, regions, "curve"), reading_table(units, reading, _what(regions)))
 
 
 def surface_map(

@@ -66,13 +66,19 @@ def band(x: Values, low: Values, high: Values, fill: str, name: str | None, **mo
     return go.Scatter(x=[*x, *x[::-1]], y=[*high, *low[::-1]], name=name, **edge, **more)
 
 
+def to_rings(covariances: Array) -> Array:
+    """What turns a circle of radius 1 to the 95 % region of each covariance (k, 2, 2); one along a line stays flat."""
+    values, ways = np.linalg.eigh(covariances)
+    return np.asarray(ways * np.sqrt(RING_SIZE * np.maximum(values, 0.0))[:, None, :])
+
+
 def rings(places: Array, covariances: Array, name: str, colour: str, **more: Any) -> go.Scatter:
     """The 95 % region of each place (k, 2) as an ellipse, all under one name."""
     angle = np.linspace(0, 2 * np.pi, RING_POINTS)
-    circle = np.sqrt(RING_SIZE) * np.stack([np.cos(angle), np.sin(angle)])
+    circle = np.stack([np.cos(angle), np.sin(angle)])
     drawn = [
-        np.vstack([at + (np.linalg.cholesky(c) @ circle).T, [np.nan] * 2])
-        for at, c in zip(places, covariances, strict=True)
+        np.vstack([at + (turn @ circle).T, [np.nan] * 2])
+        for at, turn in zip(places, to_rings(covariances), strict=True)
     ]
     return line(np.concatenate(drawn).T if drawn else ([], []), name, colour, width=2, **more)
 

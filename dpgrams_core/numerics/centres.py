@@ -72,10 +72,8 @@ def released_centres(surface: BareSurface, count: int | None) -> Array:
     places, as DP-GRAMS-C may find fewer. That is no error: the release is drawn and paid for by now.
     """
     places, shares = likely_places(surface, count or 1)
-    if count is None:
-        ceiling = noise_ceiling(surface.box, surface.bandwidth)
-        if not bool((surface.value(places) > ceiling * surface.noise_at(places)).any()):
-            return np.empty((0, surface.dimension))  # nothing stands above the noise, so nothing is counted
+    if count is None and not anything_stands_out(surface, places):
+        return np.empty((0, surface.dimension))  # so nothing is counted
     # A fixed seed: the same release gives the same centres.
     counts = [count] if count is not None else range(1, MOST_CLUSTERS + 1)
     fits = [
@@ -84,6 +82,12 @@ def released_centres(surface: BareSurface, count: int | None) -> Array:
     ]
     centres = fits[0] if len(fits) == 1 else best_parted(fits, places, shares)
     return towards_peaks(centres, places, shares, reference_spread(surface.box))
+
+
+def anything_stands_out(surface: BareSurface, places: Array) -> bool:
+    """Whether a release stands anywhere at these places above what noise alone reaches."""
+    ceiling = noise_ceiling(surface.box, surface.bandwidth)
+    return bool((surface.value(places) > ceiling * surface.noise_at(places)).any())
 
 
 def best_parted(fits: Sequence[Array], places: Array, shares: Array) -> Array:
@@ -159,7 +163,7 @@ def _twins(surface: BareSurface, grounds: Grounds, centres: Array) -> tuple[Arra
     spacing = scipy.spatial.KDTree(grounds.places).query(grounds.places[shown], k=2)[0][:, 1]
     owner = scipy.spatial.KDTree(centres).query(grounds.places[shown])[1]
     weights = (owner == np.arange(len(centres))[:, None]) * law[shown]
-    rounding = (weights**2 @ spacing**2) / 12 / np.maximum(weights.sum(axis=1), 1e-300) ** 2
+    rounding = (weights**2 @ spacing**2) / 12 / np.maximum(weights.sum(axis=1), 1e-100) ** 2  # 0 where none is nearest
     numbers = rng.normal(0.0, surface.noise_scale, (DRAWS, *surface.coefficients.shape))
     noise = np.stack([grounds.values_of(one) for one in numbers], axis=1)
     records = rng.multinomial(surface.n, law, DRAWS).T / surface.n

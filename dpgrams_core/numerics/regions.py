@@ -136,6 +136,7 @@ def _by_noise_and_all(surface: BareSurface, modes: Array) -> tuple[Array, Array]
     each = tangents(surface.bandwidth, bumps, places, records=True)
     mean = each @ weights
     sampling = ((each * weights) @ each.T - np.outer(mean, mean) / surface.n) / variance**2
+    every = _kernel_error(surface) * noise + sampling
 
     def of_centres(slope: Array) -> Array:
         whole = (inverse @ slope[np.ix_(fitted, fitted)] @ inverse).reshape(k, d + 2, k, d + 2)
@@ -146,9 +147,9 @@ def _by_noise_and_all(surface: BareSurface, modes: Array) -> tuple[Array, Array]
     away[:, fitted] = -noise[np.ix_(drifts, fitted)] @ inverse
     step = np.linalg.pinv(away @ noise[:, drifts], hermitian=True)
     kappa = step @ (_drift_slopes(surface, bumps) / variance)
-    uncertain = step @ away @ (noise + sampling) @ away.T @ step
+    uncertain = step @ away @ every @ away.T @ step
     moves = away[:, fitted].reshape(k * d, k, d + 2)[:, :, :d].reshape(k * d, k * d).T - (d + 2) * np.eye(k * d)
-    both, by_noise = of_centres(_kernel_error(surface) * noise + sampling), of_centres(noise)
+    both, by_noise = of_centres(every), of_centres(noise)
     norms = (1 + 2 * (bumps.spreads / surface.bandwidth) ** 2) ** (-d / 4)  # of what a bump of one record adds
     bent = by_noise * (BENT * surface.noise_scale / (bumps.records * norms))[:, None, None]
     both += bent

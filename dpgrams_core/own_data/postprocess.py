@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from dpgrams_core.methods.functional.modes import public_starts
+from dpgrams_core.methods.functional.modes import modes_of, public_starts
 from dpgrams_core.model.checks import positive, whole
 from dpgrams_core.model.errors import DataError, SpecError
 from dpgrams_core.model.progress import checkpoint
 from dpgrams_core.model.results import Release
-from dpgrams_core.numerics.bandwidths import REFERENCE_SPREAD, mean_side
-from dpgrams_core.numerics.bumps import find_bumps, find_sketch_bumps
-from dpgrams_core.numerics.centres import centre_covariances, released_centres
+from dpgrams_core.numerics.centres import anything_stands_out, centre_covariances, released_centres
 from dpgrams_core.numerics.likely_places import likely_places
 from dpgrams_core.numerics.merging import radius_groups
-from dpgrams_core.numerics.regions import peak_covariances
+from dpgrams_core.numerics.regions import mode_covariances, peak_covariances
 from dpgrams_core.numerics.ridges import ridge_bands, trace_ridges
 from dpgrams_core.numerics.scaling import SurfaceInUnits
 from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, noise_ceiling, noise_chances, public_points
@@ -48,7 +46,7 @@ class Reading:
 def released_modes(release: Release, factor: float = 1.0, count: int | None = None) -> Reading:
     """The modes of a release, smoothed by a factor of at least 1 and cut to a count.
 
-    Without smoothing they are those of the method: all that stand above the noise, or the ``count`` likeliest.
+    Without smoothing they are those of ``functional``: all that stand above the noise, or the ``count`` likeliest.
     With it they are the peaks of the smoothed release that noise alone would hardly reach, the ``count`` highest.
 
     Examples
@@ -58,23 +56,17 @@ def released_modes(release: Release, factor: float = 1.0, count: int | None = No
     >>> len(released_modes(release).places), len(released_modes(release, 1.5, count=2).places)
     (4, 2)
     """
-    surface = release.bare_surface
-    if surface is None or (positive("factor", factor) == 1 and count is None):
-        known = release.significance is not None  # otherwise these are no modes of a surface
+    surface, known = release.bare_surface, release.significance is not None  # otherwise these are no modes of a surface
+    if surface is None or (positive("factor", factor) == 1 and count is None and known):
         chances, regions = release.noise_chances, release.mode_covariances if known else None
         return _strongest(Reading(release.modes, release.significance, chances=chances, covariances=regions), count)
-    spread = REFERENCE_SPREAD * mean_side(surface.box)
     if factor > 1:
         found = _peaks(surface, factor * surface.bandwidth)
-        bare = peak_covariances(surface, found.places, factor * surface.bandwidth)
-        found = replace(found, covariances=bare * _squared_sides(release), smoothed=True)
+        moved = peak_covariances(surface, found.places, factor * surface.bandwidth)
+        found = replace(found, covariances=_squared(release, moved), smoothed=True)
     else:
-        if isinstance(surface, ReleasedSketch):
-            bumps = find_sketch_bumps(surface, count, spread)
-        else:
-            bumps = find_bumps(surface, count, spread)
-        counted = replace(release, modes=in_units_of(release, bumps.centres), significance=bumps.significance)
-        found = Reading(bumps.centres, bumps.significance, covariances=counted.mode_covariances)
+        modes, heights = (modes_of(release, count)[name] for name in ("modes", "significance"))
+        found = Reading(modes, heights, covariances=_squared(release, mode_covariances(surface, modes)[1]))
     assert found.significance is not None
     chances = noise_chances(surface.box, factor * surface.bandwidth, found.significance)
     return _strongest(replace(found, places=in_units_of(release, found.places), chances=chances), count)
@@ -83,33 +75,40 @@ def released_modes(release: Release, factor: float = 1.0, count: int | None = No
 def released_clusters(release: Release, count: int, regions: bool = False) -> Reading:
     """``count`` cluster centres of a release, and the likeliest share of the records nearest to each, largest first.
 
-    With ``regions`` also the covariances of those of the population, which take seconds in a sketch.
+    There are none where nothing stands above the noise.  With ``regions`` also the covariances of those of the
+    population, which take seconds in a sketch.
     """
     surface = release.bare_surface
     if surface is None:
         raise DataError("This release has no surface, so no clusters can be read off it.")
-    centres = released_centres(surface, whole("count", count, 1, 40))
-    places, weights = likely_places(surface, count)
+    places, weights = likely_places(surface, whole("count", count, 1, 40))
+    if not anything_stands_out(surface, places):
+        return Reading(release.modes[:0], shares=np.empty(0))
+    centres = released_centres(surface, count)
     nearest = scipy.spatial.KDTree(centres).query(places)[1]
     shares = np.bincount(nearest, weights=weights, minlength=len(centres)) / weights.sum()
     order = np.argsort(-shares, kind="stable")
     found = Reading(in_units_of(release, centres[order]), shares=shares[order])
     if not regions:
         return found
-    return replace(found, covariances=centre_covariances(surface, centres[order])[1] * _squared_sides(release))
+    return replace(found, covariances=_squared(release, centre_covariances(surface, centres[order])[1]))
 
 
 def in_units_of(release: Release, places: Array) -> Array:
     """Places (..., d) of the bare surface in the units of the release."""
+    if release.paid is not None:
+        return release.paid.back(places)
     return release.surface.from_bare(places) if isinstance(release.surface, SurfaceInUnits) else places
 
 
-def _squared_sides(release: Release) -> Array | float:
-    """What a covariance of the bare surface is multiplied by to be one in the units of the release."""
+def _squared(release: Release, covariances: Array) -> Array:
+    """Covariances (k, d, d) of places of the bare surface in the units of the release."""
+    if release.paid is not None:
+        return np.einsum("aj,kab,bl->kjl", release.paid.ways, covariances, release.paid.ways)
     if not isinstance(release.surface, SurfaceInUnits):
-        return 1.0
+        return covariances
     sides = release.surface.bandwidths / release.surface.bandwidth
-    return np.outer(sides, sides)
+    return np.asarray(covariances * np.outer(sides, sides))
 
 
 def climbs(release: Release, factor: float, steps: int) -> Array:

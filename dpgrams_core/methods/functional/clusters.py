@@ -72,7 +72,8 @@ def read_centres(bare: Release, box: Array) -> Release:
     """A bare release with the centres that are read off it, in the columns of the data."""
     assert bare.bare_surface is not None
     centres = released_centres(bare.bare_surface, bare.spec.n_clusters)
-    return replace(bare, modes=centres if bare.paid is None else bare.paid.back(centres))
+    nothing = None if len(centres) else np.empty(0)  # it was read, and nothing stands above the noise
+    return replace(bare, modes=centres if bare.paid is None else bare.paid.back(centres), significance=nothing)
 
 
 def _inner(spec: FunctionalCSpec) -> FunctionalSpec:

@@ -28,12 +28,14 @@ from dpgrams_core.figures.clusters import (
     plane_of,
     record_colours,
     scores_table,
+    sure_chart,
     true_centres,
     who_wins,
 )
 from dpgrams_core.figures.curve import cluster_curve_chart, printed_scores
 from dpgrams_core.figures.style import NON_PRIVATE, PRIVATE, PRIVATE_INK, RECORD_TINTS, TRUTH, TRUTH_INK, channels
-from dpgrams_core.figures.traces import MOST_POINTS, drawn_rows
+from dpgrams_core.figures.traces import CENTRE_WORDS, MOST_POINTS, drawn_rows
+from dpgrams_core.model.format import short
 from dpgrams_core.model.measures import nearest_centres, offered_measures
 from dpgrams_core.studies.comparison import pooled
 from dpgrams_core.studies.paper.tables import PAPER_TABLES
@@ -62,6 +64,19 @@ def scene():
 def digits():
     data = load_dataset("digits")
     return {"data": data, "kmeans": entry_of("k-means", data, run("kmeans", data, seed=0))}
+
+
+def test_centres_in_one_bought_column_have_flat_regions_in_the_units_of_the_columns():
+    data = load_dataset("blobs", n=500, seed=0)
+    entry = entry_of("Ours", data, run("functional_c", data, epsilon=2.0, seed=0, n_clusters=3, components=1))
+    shown = sure_chart(data, entry)
+    ring = next(item for item in shown.figure.data if item.name == CENTRE_WORDS)
+    x, y = (np.array(at)[:60] for at in (ring.x, ring.y))  # of the first centre
+    assert np.linalg.matrix_rank(np.stack([x - x.mean(), y - y.mean()]), tol=1e-6) == 1
+    reach = shown.table[[f"± column {j} (95%)" for j in (1, 2)]].to_numpy() / 1.96
+    off = np.sqrt((reach**2).mean(axis=1)).mean()
+    assert f"off by about {short(off)} " in shown.sentence
+    assert "paid components are taken as they are" in shown.sentence
 
 
 def colours_of(rows):

@@ -77,6 +77,14 @@ def test_kmeans_has_one_thread_however_many_points_there_are(monkeypatch: pytest
     assert set(seen) == {1}
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_centre_that_is_nearest_to_no_place_has_a_region_too() -> None:
+    points = np.random.default_rng(0).normal(0, 0.1, (2_000, 1))
+    data = dg.Dataset(name="one", kind="clusters", points=points, box=[(-4, 4)])
+    release = dg.run("functional_c", data, epsilon=1.0, n_clusters=10, seed=0)
+    assert np.isfinite(release.mode_covariances).all()
+
+
 def test_no_centre_has_no_region() -> None:
     release = release_of(2.0)
     assert release.bare_surface is not None

@@ -127,6 +127,9 @@ def test_a_sketch_has_covariances_too() -> None:
     assert release.mode_covariances is not None
     assert release.mode_covariances.shape == (2, 4, 4)
     assert (np.linalg.eigvalsh(release.mode_covariances) > 0).all()
+    # What its kernel is off by is no lopsided mode: a region for those would be ten times as wide.
+    error = np.linalg.norm(np.sort(release.modes, axis=0) - [[-2], [2]], axis=1).mean() / 2
+    assert np.sqrt(np.trace(release.mode_covariances, axis1=1, axis2=2) / 4).max() < 4 * error
 
 
 def test_the_highest_bump_of_noise_alone_is_told_from_a_mode_with_all_places_counted() -> None:

@@ -11,7 +11,7 @@ from dpgrams_core.methods.functional.spec import FunctionalSpec
 from dpgrams_core.model.settings import FACTORS
 from dpgrams_core.numerics import bumps as bump_posterior
 from dpgrams_core.own_data import postprocess as readings
-from dpgrams_core.own_data.postprocess import released_modes
+from dpgrams_core.own_data.postprocess import released_clusters, released_modes
 from dpgrams_core.privacy.noise import SimulationNoise
 from pages._ui.my_data.results import COUNTS
 
@@ -79,3 +79,20 @@ def test_more_modes_than_a_sketch_has_room_for(rng):
     found = released_modes(release_surface(records(4, 60, rng), spec, SimulationNoise(0)), 1.0, 10)
     check(found, 9, 4)
     assert len(found.places)
+
+
+@pytest.mark.parametrize("components", [None, 2])
+def test_a_release_of_clusters_read_as_modes_shows_modes_and_no_centres(components, rng):
+    points = np.concatenate([rng.normal(place, 0.3, (1500, 3)) for place in (-2, 2)])
+    data = Dataset(name="two", kind="clusters", points=points, box=[(-4, 4)] * 3)
+    release = run("functional_c", data, epsilon=4.0, seed=0, n_clusters=5, components=components)
+    assert len(release.modes) == 5
+    for found in (released_modes(release), released_clusters(release, 2, regions=True)):
+        assert np.sort(found.places[:, 0]) == pytest.approx([-2, 2], abs=0.3)
+        assert found.covariances.shape == (2, 3, 3)
+    assert released_modes(release).significance.min() > 5
+
+
+def test_clusters_of_noise_alone_are_none(rng):
+    found = released_clusters(noise_alone(2, 40, rng), 3, regions=True)
+    assert found.places.shape == (0, 2)

@@ -133,10 +133,12 @@ def test_a_process_that_ends_while_it_reads_has_kept_the_draw(make, ledger, monk
     assert kept.record.columns == ("c0", "c1")
 
 
-def test_nothing_above_the_noise_is_not_the_same_as_unread(rng, ledger):
-    data = Dataset(name="mine", kind="modes", points=rng.uniform(-4, 4, (20, 2)), box=[(-4, 4)] * 2, private=True)
+@pytest.mark.parametrize("method", ["functional", "functional_c"])
+def test_nothing_above_the_noise_is_not_the_same_as_unread(method, rng, ledger):
+    kind = METHODS[method].kind
+    data = Dataset(name="mine", kind=kind, points=rng.uniform(-4, 4, (20, 2)), box=[(-4, 4)] * 2, private=True)
     # One in twenty shows a mode that is only noise: as often as is promised.
-    many = (release("functional", data, ledger, epsilon=0.01) for _ in range(10))
+    many = (release(method, data, ledger, epsilon=0.01) for _ in range(10))
     paid = next(one for one in many if not len(one.release.modes))
     assert not paid.release.unread
     *_, (_, kept) = read_kept(ledger, data_identity(data)).releases
