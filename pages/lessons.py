@@ -177,6 +177,13 @@ def show(lesson: Lesson, number: int) -> None:
     step, last = lesson.steps[number], len(lesson.steps) - 1
     text = f"{lesson.title}, step {number + 1} of {last + 1}: {step.title}"
     guess = guess_of(lesson, number)
+
+    def turn(steps: int) -> bool:
+        if known_step := 0 <= number + steps <= last:
+            go(lesson, number + steps)
+        return known_step
+
+    st.session_state[state.TURN] = turn
     presenting = layout.presenting()  # then the picture has a line of its own, and most of the width
     if not presenting:
         layout.answer(f"<b>{html.escape(text)}</b>")

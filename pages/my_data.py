@@ -77,10 +77,11 @@ def page(mine: Own, settings: Settings, ledger: Ledger) -> None:
         account = ledger.account(name)
         mine.restore(table, ledger)
     except BudgetError as error:
+        if not mine.sales:
+            raise
         layout.problem(plain(str(error)))
-        if mine.sales:  # they are paid for, and the ledger is not needed to show them
-            with result:
-                say(mine, None, first)
+        with result:  # they are paid for, and the ledger is not needed to show them
+            say(mine, None, first)
         return
     sold = bool(mine.sales)
     slot = st.expander(columns_title(mine), expanded=not sold, key=f"own_step_2_{mine.uploads}_{sold}")
@@ -121,4 +122,5 @@ try:
     ledger = open_ledger(settings)
     page(own(), settings, ledger)
 except (SpecError, BudgetError) as error:
+    layout.answer("Nothing can be released here now.")
     layout.problem(plain(str(error)))

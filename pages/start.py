@@ -70,4 +70,4 @@ with st.container(horizontal=True, key="doors", gap="small"):
     with st.container(horizontal=True, key="more_doors", gap="small", width="content"):
         for script, words, icon in MORE:
             st.page_link(script, label=words, icon=icon)
-        st.button("Share", key="share_start", icon=":material/share:", type="tertiary", on_click=share.wish)
+        st.button("Share, present", key="share_start", icon=":material/share:", type="tertiary", on_click=share.wish)

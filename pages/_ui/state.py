@@ -17,6 +17,7 @@ PRESENTER = "presenter"  # on every page
 DECK, SCENE = "deck", "scene"  # what is presented, and where in it the speaker is
 SHOWING = (PRESENTER, DECK, SCENE)  # how a page is shown, and no setting of it
 LONGEST_TEXT = 6_000  # of one value in the address; a longer deck is kept as a file
+TURN = "_turn"  # what goes a step on or back on a page that has steps of its own; it says whether there was one
 STAGE = "_stage"  # while a deck is saved: the line of the scene that is shown, and its pictures by their keys
 LINE = "line"  # its name there
 OPENED = "_opened_link"  # the values of a settings file, until the controls of its page have taken them

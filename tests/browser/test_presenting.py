@@ -178,6 +178,18 @@ def test_every_page_and_every_lesson_fits_a_projector(dashboard):
                 assert box["y"] + box["height"] <= bar or control.locator("xpath=ancestor::nav").count(), at
 
 
+def test_the_keys_go_through_the_steps_of_a_lesson_first(dashboard):
+    page = dashboard.page
+    dashboard.open("lessons?lesson=clipping&presenter=on")
+    for key, step in (("ArrowRight", "2"), ("ArrowLeft", None), ("ArrowRight", "2")):
+        page.keyboard.press(key)
+        dashboard.until(lambda step=step: dashboard.in_url().get("step") == step, f"{key} did not go to step {step}")
+        dashboard.settle()
+    expect(page.locator(".where")).to_have_text("Lessons")
+    page.keyboard.press("ArrowRight")  # after the last one the tour goes on
+    page.wait_for_url("**/modes**")
+
+
 def test_the_end_of_the_game_fits_a_projector_and_so_does_the_class(dashboard):
     page = dashboard.page
     page.set_viewport_size({"width": 1280, "height": 720})

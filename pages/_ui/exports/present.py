@@ -81,8 +81,11 @@ def bar() -> None:
         if saving and step == 1:  # what takes too long is left as it is
             next_slide()
         elif step in (-1, 1) and not saving:  # a visitor's browser may send anything
-            show_scene(scenes, here + step)
+            turn = None if deck() else st.session_state.get(state.TURN)
+            if turn is None or not turn(step):
+                show_scene(scenes, here + step)
 
+    st.session_state.pop(state.TURN, None)  # the page that is drawn now has its own
     _bar(data=words, key="presenter_bar", on_go_change=go, on_leave_change=leave)
     if saving:
         looks = iter(range(LOOKS))
