@@ -94,15 +94,19 @@ def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
 
     It waits until it is looked at: what draws it takes a browser half a second, which the first picture would wait for.
     """
-    if not charts.scrolled_to(f"origin{mark}", run):
-        return
+    if cache.release(run).surface is not None or cache.release(run).anchors is not None:
+        charts.once_seen(f"origin{mark}", run, partial(draw_origin, run, mark, whose))
+
+
+def draw_origin(run: Run, mark: str, whose: str) -> None:
+    """The picture of it."""
     data, release = cache.records(run), cache.release(run)
     if release.surface is not None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
         charts.chart(cache.picture(run, released_chart, data, release), f"released{mark}", title)
         if release.mode_covariances is not None and len(release.modes) and not layout.presenting():
             charts.regions_kept(mark)
-    elif release.anchors is not None:
+    else:
         what = "private" if release.events else "unpriced"  # as run, no accountant can price them
         title = f"{whose}: where it starts ({what})" if whose else f"Where it starts: {what} anchors"
         charts.chart(cache.picture(run, anchors_chart, data, release), f"anchors{mark}", title)
@@ -111,8 +115,10 @@ def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
 def landscape(key: Hashable, data: Dataset, grid: DensityGrid, bandwidth: float) -> None:
     """The plain density in 3-D; a switch, since machines without a graphics card draw it slowly."""
     st.subheader("The landscape (not private)")
-    if st.toggle("Draw it in 3-D", key="landscape", persist_state="session") and charts.scrolled_to("landscape", key):
-        charts.chart(cache.picture(key, surface_chart, data, grid, bandwidth), "surface")
+    if st.toggle("Draw it in 3-D", key="landscape", persist_state="session"):
+        charts.once_seen(
+            "landscape", key, lambda: charts.chart(cache.picture(key, surface_chart, data, grid, bandwidth), "surface")
+        )
 
 
 def curve(runs: list[Run]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -128,10 +127,8 @@ def again(run: Run, data: Dataset) -> Chart:
     return pictures.runs_chart(data, [cache.release(replace(run, seed=run.seed + number)) for number in range(RUNS)])
 
 
-def beside_and_at_one_x(run: Run, data: Dataset, release: Release, branches: Chart, shown: Hashable) -> None:
-    """The curves over x and, for one x, the density of y; drawn when they are scrolled to."""
-    if not charts.scrolled_to("beside", shown):
-        return
+def beside_and_at_one_x(run: Run, data: Dataset, release: Release, branches: Chart) -> None:
+    """The curves over x and, for one x, the density of y."""
     left, right = st.columns([3, 2], gap="medium")
     with left:
         charts.chart(branches, "branches")
@@ -211,7 +208,8 @@ curves = [(titles[name], fit) for name, fit in fits.items() if name in chosen an
 shown = (run, tuple(sorted(chosen)), tuple(title for title, _ in curves))
 also = {"records": "records" in chosen, "truth": "truth" in chosen}
 branches = cache.picture(shown, pictures.branches_chart, data, curves, **also)
-charts.part("beside", group.keys, partial(beside_and_at_one_x, run, data, release, branches, shown))
+draw = partial(beside_and_at_one_x, run, data, release, branches)
+charts.part("beside", group.keys, partial(charts.once_seen, "beside", shown, draw))
 private = [run, *([other] if beside else [])]
 with files_place:
     exports.simulation_files(

@@ -131,9 +131,16 @@ def scrolled_to(key: str, settings: Hashable) -> bool:
         seen[key] = settings
     if seen.get(key) == settings:
         return True
-    with st.container(key=f"{key}_waits"):
-        st.caption(WAITS)
+    st.caption(WAITS)
     return False
+
+
+def once_seen(key: str, settings: Hashable, draw: Callable[[], Any]) -> None:
+    """Charts that are drawn once this place of the page is scrolled to; it keeps a screen's room until the first is
+    there (assets/style.css), or what stands below would come up and go down again."""
+    with st.container(key=f"{key}_later"):
+        if scrolled_to(key, settings):
+            draw()
 
 
 def part(name: str, keys: list[str], draw: Callable[[], None]) -> None:
