@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from dpgrams_core.studies.lessons import lessons
@@ -176,6 +177,14 @@ def test_every_page_and_every_lesson_fits_a_projector(dashboard):
             if control.is_visible() and (box := control.bounding_box()) and box["y"] < page.viewport_size["height"]:
                 at = f"{address}: {control.evaluate('one => one.outerHTML')[:200]}"
                 assert box["y"] + box["height"] <= bar or control.locator("xpath=ancestor::nav").count(), at
+
+
+@pytest.mark.parametrize("address", ["", "modes", "regression", "clusters"])
+def test_a_projector_shows_a_picture_as_soon_as_it_is_drawn(dashboard, address):
+    page = dashboard.page
+    page.goto(f"{dashboard.address}/{address}?presenter=on")
+    page.wait_for_selector("figure[data-frames], section[data-draws]", state="attached")
+    assert page.get_by_test_id("stMain").evaluate("main => getComputedStyle(main).opacity") == "1"
 
 
 def test_the_keys_go_through_the_steps_of_a_lesson_first(dashboard):

@@ -22,8 +22,9 @@ ASKS_FOR_LESS = {b"if-none-match", b"if-modified-since", b"accept-encoding", b"r
 WITH_SIDEBAR = b"""<style>@media (min-width: 769px) {
   .stAppViewContainer:not(:has(.stSidebar)) > :has(> .stMain) { margin-left: 300px; }
 }</style>"""
-# The first page has none, and neither has a projector: nothing is seen before the page's own style is there.
-WITHOUT_SIDEBAR = b"""<style>.stApp:not(:has(.stMain :is(.stHtml, .st-key-first_page))) {
+# The first page has none, and neither has a projector: nothing is seen before the page's own style is there, which
+# Streamlit puts beside the page where it is nothing but style.
+WITHOUT_SIDEBAR = b"""<style>.stApp:not(:has(:is(.stMain, .stEvent) :is(.stHtml, .st-key-first_page))) {
   .stSidebar { display: none; }
   .stMain { animation: 0s 4s backwards shown; }
 }</style>"""
