@@ -202,7 +202,7 @@ def sure_chart(data: Dataset, entry: Entry) -> Chart:
         ways = release.paid.ways
         both, noise = (np.einsum("ai,kab,bj->kij", ways, c, ways) for c in (both, noise))
     in_plane = np.einsum("ai,kab,bj->kij", plane.axes, both, plane.axes)
-    own = {**style.PRIVATE_MARK, "size": 11}
+    own = {**style.PRIVATE_MARK, "size": 7}  # within its ring
     figure = go.Figure(
         [
             points(
@@ -216,9 +216,11 @@ def sure_chart(data: Dataset, entry: Entry) -> Chart:
     x, y = ({"range": list(side), "title": plane.names[i], "zeroline": False} for i, side in enumerate(around(flat)))
     plain_layout(figure, RUNS_HEIGHT, x, y)
     wide, part = (float(np.sqrt(np.trace(c, axis1=1, axis2=2) / c.shape[1]).mean()) for c in (both, noise))
+    # Each is from a few draws, so the noise alone may come out as the larger one.
+    noisy = f"by {short(part)} if only the noise counted" if part < 0.95 * wide else "nearly all of it by the noise"
     sentence = (
-        f"Each ring{CENTRE_SENTENCE} A centre is off by about {short(wide)} along each column; by {short(part)} if "
-        "only the noise counted. That is no region of the mean of a true class, which k-means need not find."
+        f"Each ring{CENTRE_SENTENCE} A centre is off by about {short(wide)} along each column; {noisy}. "
+        "That is no region of the mean of a true class, which k-means need not find."
         + (" The paid components are taken as they are: what moves these is not counted." if release.paid else "")
     )
     halves = np.asarray(release.half_widths)

@@ -79,6 +79,14 @@ def test_centres_in_one_bought_column_have_flat_regions_in_the_units_of_the_colu
     assert "paid components are taken as they are" in shown.sentence
 
 
+@pytest.mark.parametrize(("noise", "words"), [(0.5, "by 0.707 if only the noise"), (1.1, "nearly all of it by")])
+def test_the_noise_alone_is_never_said_to_move_a_centre_more_than_everything_does(scene, noise, words):
+    entry = replace(scene["functional_c"], release=replace(scene["functional_c"].release))
+    every = np.tile(np.eye(2), (len(entry.release.modes), 1, 1))
+    entry.release.__dict__["_covariances"] = (noise * every, every)
+    assert f"off by about 1 along each column; {words}" in sure_chart(scene["data"], entry).sentence
+
+
 def colours_of(rows):
     """Colours as numbers, to be measured."""
     return np.array([[int(row[i : i + 2], 16) for i in (1, 3, 5)] for row in rows], dtype=float)
