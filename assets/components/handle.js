@@ -566,8 +566,9 @@ class View {
   }
 
   // Where all three marks coincide, the cross and the star stand within the circle.
-  // Many places are those of a curve, with a line for each branch where these are known.
-  drawPlaces({ places, layers: { branches } }) {
+  // Many places are those of a curve, with a line for each branch where these are known.  A place is small within its
+  // region, which would otherwise be hidden.
+  drawPlaces({ places, layers: { branches, regions } }) {
     const few = places.shape[0] <= 20;
     if (branches) {
       const values = rows(places).flatMap((place, i) => {
@@ -576,7 +577,7 @@ class View {
       });
       this.drawLine({ values }, this.colours.private(), 2.5);
     }
-    this.dots(rows(places), few ? 10 : 4, this.colours.private(0.9), "white");
+    this.dots(rows(places), few && !regions ? 10 : 4, this.colours.private(0.9), "white");
   }
 
   // How sure the places are: the region around each mode, or the edges of the band along each branch.

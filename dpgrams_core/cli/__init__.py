@@ -80,4 +80,5 @@ def rows_text(title: str, rows: Sequence[Sequence[float]] | np.ndarray, release:
         told = " (± 95% of the population's)"
         reach = [["" if np.isnan(value) else f" ± {value:.3g}" for value in half] for half in halves]
         texts = [list(map("".join, zip(*pair, strict=True))) for pair in zip(texts, reach, strict=True)]
-    return [title + told, *("  " + "  ".join(text) + end for text, end in zip(texts, more, strict=True))]
+    lines = ["  " + "  ".join(text) + end for text, end in zip(texts, more, strict=True)]
+    return [title + told, *(lines or ["  none"])]

@@ -239,7 +239,6 @@ def _text(charge: Charge, found: RecordedRelease, ledger: Ledger, note: str) -> 
     record, what = found.record, read_off(METHODS[found.record.method].kind)
     lines = [f"{METHODS[record.method].title} (release, no seed)", ""]
     lines += rows_text(f"{what}: {', '.join(record.columns)}", record.rows, found.release, "12.6g")
-    lines += [] if record.rows else ["  none"]
     box = zip(record.columns, record.box, strict=True)
     lines += ["", "box: " + ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in box)]
     lines += guarantee_lines(record.guarantee, *found.statements)

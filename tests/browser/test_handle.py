@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from dpgrams_core import load_dataset, run
 from dpgrams_core.figures.frames import epsilon_stops
+from dpgrams_core.figures.style import PRIVATE, channels
 from dpgrams_core.model.format import chance_words
 from tests.browser.conftest import PATIENCE, Dashboard
 
@@ -220,6 +221,24 @@ def test_regression_and_clusters_have_it_too(dashboard, link):
     handle.is_set(handle.epsilon)
     agrees()
     dashboard.shoot(f"handle_{method}")
+
+
+def test_a_mark_is_small_within_the_region_that_it_would_hide(dashboard):
+    """Marks as large as those of modes without regions fill three times as much with the colour of what is private."""
+    handle = Handle(dashboard.open(MODES)).ready()
+    filled = handle.figure.locator("canvas").evaluate(
+        """(canvas, [r, g, b]) => {
+            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            let count = 0;
+            for (let i = 0; i < data.length; i += 4) {
+                const near = [r, g, b].every((full, k) => Math.abs(data[i + k] - full) < 30);
+                count += near && data[i + 3] > 225;
+            }
+            return count;
+        }""",
+        [int(part) for part in channels(PRIVATE).split(",")],
+    )
+    assert 0 < filled < 400
 
 
 def test_it_fits_a_phone_and_a_finger(make_dashboard):

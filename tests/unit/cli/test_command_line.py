@@ -28,6 +28,11 @@ def test_run_prints_modes_score_and_guarantee(capsys):
     assert err == ""
 
 
+def test_run_says_where_there_is_no_mode(capsys):
+    assert main(["run", "four_corners", "functional", "--n", "50", "--epsilon", "0.01"]) == 0
+    assert "modes\n  none\n" in capsys.readouterr().out
+
+
 def test_run_prints_json_that_holds_the_same_numbers_as_the_library(capsys):
     assert main([*RUN, "--epsilon", "2", "--data-seed", "7", "--json"]) == 0
     got = json.loads(capsys.readouterr().out)
