@@ -7,7 +7,7 @@ import streamlit as st
 
 from dpgrams_core.model.places import ASSETS
 from pages._ui.exports import share
-from pages._ui.layout import part, place_controls
+from pages._ui.layout import part
 from pages._ui.server import app as server
 
 
@@ -38,7 +38,6 @@ def main() -> None:
         st.session_state["_page"] = navigation.title
     if wanted := st.session_state.pop("_wanted", None):
         st.switch_page(wanted[0], query_params=wanted[1])
-    place_controls()
     share.bar(navigation.url_path)
     navigation.run()
 

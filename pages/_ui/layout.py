@@ -52,7 +52,7 @@ def part(page: str, **settings: str) -> Callable[[], None]:
 
 
 def place_controls() -> None:
-    """The place of a page's controls in the sidebar: what app.py draws there before the page runs stands below it."""
+    """The place of a page's controls in the sidebar: what every page has there (exports/share.py) stands below it."""
     st.session_state["_controls"] = st.sidebar.container()
 
 

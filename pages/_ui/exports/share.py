@@ -46,6 +46,7 @@ _copy = st.components.v2.component("dpgrams_copy", html=_html, css=_css, js=_js)
 
 def bar(path: str) -> None:
     """What stands on every page: the presenter's switch and bar, and the button that shares the page at this path."""
+    layout.place_controls()
     present.bar()
     look: Any = {"icon": ":material/share:", "width": "stretch"}
     st.sidebar.button("Share and present", key="share_page", on_click=wish, **look)
