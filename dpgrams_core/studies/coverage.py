@@ -271,19 +271,20 @@ def shipped_coverage() -> pd.DataFrame:
 
 def summary(found: pd.DataFrame) -> str:
     """What the table says, in sentences that count."""
-    lines = []
-    trusted = found[found["trusted"]]
+    lines, trusted = [], found[found["trusted"]]
     words = {"smoothed": "of the smoothed density", "population": "of the population"}
-    for kind, (low, high) in PROMISED.items():
-        some = trusted[trusted[kind].notna()]
-        if len(some):
-            inside = int(some[kind].between(low, high).sum())
-            below = int((some[kind] < low).sum())
+    centres = trusted["shape"].isin(CLUSTERS)
+    for whose, rows in (("Modes and branches", trusted[~centres]), ("Centres", trusted[centres])):
+        for kind, (low, high) in PROMISED.items():
+            some = rows[rows[kind].notna()]
+            if not len(some):
+                continue
+            inside, below = int(some[kind].between(low, high).sum()), int((some[kind] < low).sum())
             possible = int(((some[f"{kind}_high"] >= low) & (some[f"{kind}_low"] <= high)).sum())
             lines.append(
-                f"95% regions {words[kind]}: true coverage between {low:g} and {high:g} in {inside} of {len(some)} "
-                f"cells where all is found in 95% of the runs; its interval reaches there in {possible}, and it is "
-                f"below {low:g} in {below}."
+                f"{whose}, 95% regions {words[kind]}: true coverage between {low:g} and {high:g} in {inside} of "
+                f"{len(some)} cells where all is found in 95% of the runs; its interval reaches there in {possible}, "
+                f"and it is below {low:g} in {below}; the least is {some[kind].min():.2f}."
             )
     false = found["false_peaks"].dropna()
     lines.append(
