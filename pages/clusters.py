@@ -102,17 +102,30 @@ def in_a_text(entry: pictures.Entry) -> str:
 
 
 def panel(run: Run, data: Dataset, entry: pictures.Entry, place: str) -> Chart:
-    """One method under its name: its ARI, the status of its guarantee, and the picture; returns the picture."""
+    """One method under its name: its ARI, the status of its guarantee, and the picture; returns the picture.
+
+    It is drawn once it is looked at, as what is below it: a browser loads what draws it for half a second, which the
+    picture on top would wait for.
+    """
     with st.container(gap="xxsmall"):  # one under the other: a status with its condition fills the width of a panel
         st.markdown(f"ARI **{fixed(entry.scores['ari'])}**", width="content")
         layout.badge(entry.release.guarantee)
     picture = cache.picture(run, pictures.panel_chart, data, entry)
-    charts.plot(picture.figure, f"panel_{place}_chart", f"{entry.title}: {picture.sentence}")
+    words = f"{entry.title}: {picture.sentence}"
+    draw = partial(charts.plot, picture.figure, f"panel_{place}_chart", words)
+    # It stays when ε is moved.
+    charts.part(f"panel_{place}", group.keys, partial(charts.once_seen, f"panel_{place}", run.dataset, draw))
     st.caption(picture.sentence)
     if entry.release.method == "mean_shift_c":
         for caveat in entry.release.guarantee.caveats:
             st.caption(caveat)
     return picture
+
+
+def confusion(run: Run, count: int | str, data: Dataset, entry: pictures.Entry) -> None:
+    """Which classes the private clusters tell apart."""
+    picture = cache.picture((run, count), pictures.confusion_chart, data, entry)
+    charts.chart(picture, "confusion", f"Which classes does {in_a_text(entry)} tell apart?")
 
 
 def gallery(data: Dataset, entry: pictures.Entry) -> None:
@@ -277,8 +290,8 @@ with right, st.expander("And the guarantee of DP-k-means?", key="dp_kmeans_guara
     for caveat in guarantee.caveats:
         st.caption(caveat)
 with left:
-    confusion = cache.picture((run, count), pictures.confusion_chart, data, private)
-    charts.chart(confusion, "confusion", f"Which classes does {in_a_text(private)} tell apart?")
+    classes = partial(confusion, run, count, data, private)
+    charts.part("confusion", group.keys, partial(charts.once_seen, "confusion", run.dataset, classes))
 with places["mean_shift_c"]:
     climbed = mean_shift(run, count)
     if climbed is not None:

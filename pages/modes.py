@@ -93,9 +93,10 @@ def show_origin(run: Run, mark: str = "", whose: str = "") -> None:
     """What a method's modes come from: its released surface, or its anchors, if it has either.
 
     It waits until it is looked at: what draws it takes a browser half a second, which the first picture would wait for.
+    Then it stays when ε is moved.
     """
     if cache.release(run).surface is not None or cache.release(run).anchors is not None:
-        charts.once_seen(f"origin{mark}", run, partial(draw_origin, run, mark, whose))
+        charts.once_seen(f"origin{mark}", run.method, partial(draw_origin, run, mark, whose))
 
 
 def draw_origin(run: Run, mark: str, whose: str) -> None:

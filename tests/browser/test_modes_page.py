@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpgrams_core.model.guarantee import status_words
+from pages._ui.charts import WAITS
 
 # key, arrow presses, expected value in the URL: every slider of the sidebar.
 SLIDERS = [
@@ -90,7 +91,7 @@ def test_deep_link_restores_everything_and_a_mangled_one_falls_back(dashboard):
 def test_live_curve_fills_in_and_can_be_stopped(dashboard):
     page = dashboard.page
     page.goto(dashboard.address + "/modes?n=5000&seed=11&clip=1.5&landscape=off&runs=off")
-    page.locator(".st-key-curve_waits").scroll_into_view_if_needed()
+    page.get_by_text(WAITS).last.scroll_into_view_if_needed()
     page.wait_for_selector("text=points so far")
     toggle = page.locator(".st-key-curve label")
     toggle.scroll_into_view_if_needed()
