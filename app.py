@@ -14,7 +14,7 @@ from pages._ui.server import app as server
 def main() -> None:
     """One run of the page that is open."""
     st.set_page_config(page_title="DP-GRAMS", page_icon=str(ASSETS / "icon.svg"), layout="wide")
-    everybody = [
+    pages = [
         st.Page("pages/start.py", title="Start", icon=":material/home:", default=True),
         st.Page("pages/modes.py", title="Modes", icon=":material/landscape:"),
         st.Page("pages/lessons.py", title="Lessons", icon=":material/school:"),
@@ -24,13 +24,12 @@ def main() -> None:
         st.Page("pages/tradeoff.py", title="Tradeoff", icon=":material/query_stats:"),
         st.Page("pages/guarantee.py", title="Guarantee", icon=":material/verified_user:"),
         st.Page("pages/my_data.py", title="My data", icon=":material/upload_file:"),
-    ]
-    researchers = [  # the first two are parts of pages above
+        # For researchers; the first two are parts of pages above.
         st.Page(part("tradeoff", lab_part="kernel"), title="Kernel, sensitivity", icon=":material/tune:"),
         st.Page(part("guarantee", tab="accounting"), title="Accountants", icon=":material/receipt:"),
         st.Page("pages/paper.py", title="Paper", icon=":material/article:"),
     ]
-    navigation = st.navigation([*everybody, *researchers], expanded=True)
+    navigation = st.navigation(pages, expanded=True)
     if st.session_state.get("_page") != navigation.title or "_wanted" in st.session_state:
         # A widget belongs to its page, so another page would start the same control afresh: hand its value over.
         known = [key for key in st.session_state.get("_url_defaults", {}) if key in st.session_state]
