@@ -36,16 +36,19 @@ def test_one_run_tells_nothing_of_how_far_a_mean_of_bands_may_be_off() -> None:
     assert np.isnan([row["smoothed_low"], row["smoothed_high"]]).all()
 
 
-@pytest.mark.slow
-def test_the_shipped_table_has_every_cell_and_recomputes() -> None:
+def test_the_shipped_table_has_every_cell() -> None:
     table = coverage.shipped_coverage()
     assert list(table[["shape", "n", "epsilon"]].itertuples(index=False, name=None)) == list(coverage.cells())
-    assert (table["runs"] >= coverage.RUNS).all()
-    place = (table["shape"] == "unequal") & (table["n"] == 2000) & (table["epsilon"] == 1.0)
-    (kept,) = table[place].to_dict("records")
-    made = coverage.coverage_cell("unequal", 2000, 1.0, int(kept["runs"]))
-    for name, value in made.items():
-        assert kept[name] == (value if isinstance(value, str) else pytest.approx(value, abs=0.006)), name
+    assert (table["runs"] >= table["shape"].map(coverage.runs_of)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "n", "near"), [("unequal", 2000, 0.006), ("unequal_clusters", 500, 0.02)])
+def test_a_cell_of_the_shipped_table_recomputes(shape: str, n: int, near: float) -> None:
+    table = coverage.shipped_coverage()
+    (kept,) = table[(table["shape"] == shape) & (table["n"] == n) & (table["epsilon"] == 1.0)].to_dict("records")
+    for name, value in coverage.coverage_cell(shape, n, 1.0).items():
+        assert kept[name] == (value if isinstance(value, str) else pytest.approx(value, abs=near)), name
 
 
 def test_the_command_refuses_to_ship_a_part(capsys: pytest.CaptureFixture[str]) -> None:
