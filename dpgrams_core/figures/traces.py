@@ -111,7 +111,7 @@ def weak_sentence(sure: Array) -> str:
     )
 
 
-BAND_WORDS = "95% band of each branch"
+BAND_WORDS = "95% band of each branch, noise alone"
 BAND_SENTENCE = (
     " The band says how far noise may have moved a branch: at each x it is made to hold, 95 times in 100, where the "
     "same reading would put it without noise. It allows for the noise alone, not for other records or for smoothing, "
