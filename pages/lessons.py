@@ -91,9 +91,12 @@ def show_picture(shown: State, step: Step, held: bool) -> None:
     plain = cache.release(controls.without_privacy(shown.run, PLAIN_METHODS[data.kind]))
     if data.kind == "modes":
         grey = cache.kde(shown.run, "gaussian", plain.spec.bandwidth) if release.surface is None else None
-        scene = frames.modes_scene(data, plain, None if release.pooled is not None else grey)
+        no_grey, sure = release.pooled is not None, release.mode_covariances is not None
+        scene = frames.modes_scene(data, plain, None if no_grey else grey, sure)
+    elif data.kind == "regression":
+        scene = frames.regression_scene(data, plain, release.curve_band is not None)
     else:
-        scene = (frames.regression_scene if data.kind == "regression" else frames.clusters_scene)(data, plain)
+        scene = frames.clusters_scene(data, plain)
     handle.show(shown.run, data, release, scene, f"{key}_chart", SMALLER, sets="value", held=held)
 
 

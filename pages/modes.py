@@ -105,12 +105,12 @@ def draw_origin(run: Run, mark: str, whose: str) -> None:
     if release.surface is not None:
         title = f"{whose}: the released surface (private)" if whose else "What is released: a private surface"
         charts.chart(cache.picture(run, released_chart, data, release), f"released{mark}", title)
-        if release.mode_covariances is not None and len(release.modes) and not layout.presenting():
-            charts.regions_kept(mark)
     else:
         what = "private" if release.events else "unpriced"  # as run, no accountant can price them
         title = f"{whose}: where it starts ({what})" if whose else f"Where it starts: {what} anchors"
         charts.chart(cache.picture(run, anchors_chart, data, release), f"anchors{mark}", title)
+    if release.mode_covariances is not None and len(release.modes) and not layout.presenting():
+        charts.regions_kept(mark)
 
 
 def landscape(key: Hashable, data: Dataset, grid: DensityGrid, bandwidth: float) -> None:
@@ -160,7 +160,8 @@ def repeated_runs(runs: list[Run], data: Dataset, grid: DensityGrid, baseline: R
 def show_main(run: Run, release: Release, key: str, head: Callable[[], Any] | None = None) -> None:
     """The main picture with its ε handle; grey lines of the plain density only where no private surface is."""
     without_surface = release.surface is None and release.pooled is None
-    scene = modes_scene(data, baseline, cache.kde(*of_grid) if without_surface else None, release.surface is not None)
+    grid, sure = cache.kde(*of_grid) if without_surface else None, release.mode_covariances is not None
+    scene = modes_scene(data, baseline, grid, sure)
     handle.show(run, data, release, scene, f"{key}_chart", SMALLER, head=head)
 
 

@@ -151,7 +151,7 @@ def sure_regions(release: Release) -> tuple[Array, Array]:
     both, heights = release.mode_covariances, release.significance
     if both is None or heights is None:
         return np.zeros(len(release.modes), dtype=bool), np.full((len(release.modes), 2, 2), np.nan)
-    return heights >= WEAK, both
+    return (heights >= WEAK) & np.isfinite(both).all(axis=(1, 2)), both
 
 
 def region_sentence(release: Release) -> str:

@@ -18,7 +18,7 @@ from dpgrams_core.model.guarantee import GIVEN_REPRESENTATION
 from dpgrams_core.model.guarantee import Guarantee as Guarantee
 from dpgrams_core.model.representation import PaidColumns, Representation
 from dpgrams_core.numerics.pooled import PooledRounds
-from dpgrams_core.numerics.scaling import BareSurface, SurfaceInUnits
+from dpgrams_core.numerics.scaling import BareSurface, SurfaceInUnits, rescaled
 
 
 def scaled_box(columns: int) -> np.ndarray:
@@ -284,6 +284,8 @@ class Release:
     @cached_property
     def _covariances(self) -> tuple[np.ndarray, np.ndarray] | None:
         surface, units, modes = self.bare_surface, self.surface, self.modes
+        if self.pooled is not None and self.method == "dp_grams":  # modes of regression and centres are no peaks
+            return self._of_rounds(self.pooled)
         if surface is None or self.curve is not None or self.unread:
             return None
         if isinstance(units, SurfaceInUnits):
@@ -303,11 +305,19 @@ class Release:
         sides = units.bandwidths / surface.bandwidth
         return noise * np.outer(sides, sides), both * np.outer(sides, sides)
 
+    def _of_rounds(self, rounds: PooledRounds) -> tuple[np.ndarray, np.ndarray]:
+        from dpgrams_core.numerics.regions import round_covariances
+
+        sides = np.divide(*(box[:, 1] - box[:, 0] for box in (rounds.shown, rounds.box)))
+        noise, both = round_covariances(rounds, rescaled(self.modes, rounds.shown, rounds.box))
+        return noise * np.outer(sides, sides), both * np.outer(sides, sides)
+
     @property
     def noise_covariances(self) -> np.ndarray | None:
         """Covariances (k, d, d) of modes or centres by the noise alone, from the release: where the same reading would
-        put them without it, those of the *smoothed density*.  None for what was not read off a surface; in the bought
-        columns where columns were ``paid`` for.  Centres take seconds, since their release is drawn again and again."""
+        put them without it, those of the *smoothed density*.  None for what was read neither off a surface nor, as the
+        modes of the tight DP-GRAMS, off rounds that say more than their ends; in the bought columns where columns were
+        ``paid`` for.  Centres take seconds, since their release is drawn again and again."""
         return None if self._covariances is None else self._covariances[0]
 
     @property

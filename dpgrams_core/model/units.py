@@ -41,6 +41,8 @@ def in_units(release: Release, seen: Array, box: Array) -> Release:
         moved["paid"] = replace(release.paid, ranges=box)
     elif release.bare_surface is not None:
         moved["surface"] = SurfaceInUnits(release.bare_surface, box)
+    if release.pooled is not None:
+        moved["pooled"] = release.pooled.shown_in(box)
     found = release._diagnostics
     if found is not None and found.candidates is not None:  # points, or for regression responses
         rows = slice(None) if found.candidates.ndim == 2 else slice(1, 2)

@@ -11,7 +11,9 @@ wider, and the noise varies over h.
 
 from __future__ import annotations
 
+import copy
 import string
+from typing import Any
 
 import numpy as np
 import scipy
@@ -74,8 +76,15 @@ class PooledRounds:
         self, *, h: float, length: float, prior: float, noise: float, axes: tuple[int, ...], box: Array
     ) -> None:
         self.h, self.length, self.prior, self.noise, self.axes, self.box = h, length, prior, noise, axes, box
+        self.shown = box  # that of the user's columns, where what was read off the rounds is in their units
         self.rounds: list[tuple[Array, Array, Array]] = []  # places, released numbers, covariance of their noise
         self.points = np.empty((0, 0))  # all that the rounds looked at
+
+    def shown_in(self, box: Array) -> PooledRounds:
+        """The same for results that are in the units of another box."""
+        found = copy.copy(self)
+        found.shown = box
+        return found
 
     @property
     def unit(self) -> float:
@@ -89,17 +98,25 @@ class PooledRounds:
     def add(self, at: Array, sums: Array, covariance: Array) -> None:
         """One more round: its points (k, d), the numbers that it released, and the covariance of their noise."""
         self.rounds.append((at, sums, covariance))
-        points = [place for place, _, _ in self.rounds]
         d = at.shape[1]
+        self.points, rows, factor = self._solver()
+        values = len(self.points)
+        solved = np.zeros(values * (1 + d))
+        released = np.concatenate([numbers for _, numbers, _ in self.rounds])
+        solved[rows] = self.prior**2 * scipy.linalg.cho_solve(factor, released)
+        self._weights, self._slope_weights = solved[:values], solved[values:].reshape(values, d)
+
+    def _solver(self) -> tuple[Array, Array, Any]:
+        """All places, which of the numbers of one large round at all of them are released (values first), and the
+        factor of the covariance of these: of the function and of their noise."""
+        points = [place for place, _, _ in self.rounds]
         everywhere = np.concatenate(points)
-        # The rounds' numbers in the order of one large round at all points: values first.
-        order, values = [], 0
+        d, order = everywhere.shape[1], []
         ends = np.cumsum([0, *map(len, points)])
         for low, place in zip(ends, points, strict=False):
             wanted, k = self.wanted(len(place), d), len(place)
             slopes = wanted[k:] - k
             order.append(np.concatenate([low + np.arange(k), ends[-1] + low * d + slopes]))
-            values += k
         rows = np.concatenate(order)
         total = self.prior**2 * linear_covariance(everywhere, everywhere, self.length, self.h)[np.ix_(rows, rows)]
         start = 0
@@ -108,13 +125,20 @@ class PooledRounds:
             total[part, part] += self.noise**2 * own
             start += len(numbers)
         total[np.diag_indices(len(total))] += HAIR * self.noise**2 + HAIR_OF_PRIOR * self.prior**2
-        solved = np.zeros(values * (1 + d))
-        released = np.concatenate([numbers for _, numbers, _ in self.rounds])
         with threads_of("scipy.linalg").limit(limits=1):
-            factor = scipy.linalg.cho_factor(total, lower=True)
-        solved[rows] = self.prior**2 * scipy.linalg.cho_solve(factor, released)
-        self.points = everywhere
-        self._weights, self._slope_weights = solved[:values], solved[values:].reshape(values, d)
+            return everywhere, rows, scipy.linalg.cho_factor(total, lower=True)
+
+    def slope_covariances(self, x: Array) -> Array:
+        """What the rounds leave unknown of h times the gradient at places, (k, d, d): by their noise, and because they
+        looked elsewhere."""
+        everywhere, rows, factor = self._solver()
+        found = []
+        for place in x[:, None]:
+            own = linear_covariance(place, place, self.length, self.h)[1:, 1:]
+            across = linear_covariance(place, everywhere, self.length, self.h)[1:, rows]
+            known = self.prior**2 * across @ scipy.linalg.cho_solve(factor, across.T)
+            found.append(self.prior**2 * (own - known))
+        return np.stack(found) if found else np.empty((0, x.shape[1], x.shape[1]))
 
     def seen(self, x: Array, bandwidths: float) -> Array:
         """Whether some round looked within so many bandwidths of each place, (k,)."""

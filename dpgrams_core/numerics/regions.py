@@ -36,6 +36,7 @@ import scipy
 
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.bumps import Bumps, Losses, bumps_at
+from dpgrams_core.numerics.pooled import PooledRounds
 from dpgrams_core.numerics.scaling import BareSurface
 from dpgrams_core.numerics.sketch import ReleasedSketch, error_scale, hashed, public_points
 from dpgrams_core.numerics.threads import threads_of
@@ -230,3 +231,32 @@ def peak_covariances(surface: BareSurface, peaks: Array, width: float) -> Array:
     inverse = np.linalg.pinv(0.5 * (bends + bends.swapaxes(1, 2)), hermitian=True)
     slope = surface.noise_at(peaks, width) ** 2 / (2 * width**2 - surface.bandwidth**2)
     return np.asarray(slope[:, None, None] * (inverse @ inverse))
+
+
+def round_covariances(rounds: PooledRounds, modes: Array) -> tuple[Array, Array]:
+    """Covariances (k, d, d) of the peaks (k, d) of what rounds show together: by their noise and by where they did not
+    look; and by sampling and lopsidedness, too.  NaN where there is no peak.
+
+    A peak is a zero of the slope, of which the rounds leave a known part unknown.  Other records of the same law would
+    move it by the slopes of their kernels, whose squares are those of a kernel of h / sqrt 2.  A lopsided mode is moved
+    by smoothing, which nothing undoes here: it is allowed for as if nothing were seen of it.
+    """
+    k, d = modes.shape
+    if k == 0:
+        return np.empty((0, d, d)), np.empty((0, d, d))
+    h = rounds.h
+    step = STEP * h * np.eye(d)
+    ahead, behind = (rounds.at((modes + sign * step[:, None]).reshape(-1, d))[1] for sign in (1, -1))
+    bends = ((ahead - behind) / (2 * STEP * h)).reshape(d, k, d).swapaxes(0, 1)  # of h times the gradient
+    bends = 0.5 * (bends + bends.swapaxes(1, 2))
+    peak = (np.linalg.eigvalsh(bends).max(axis=1) < 0)[:, None, None]
+    inverse = np.linalg.inv(np.where(peak, bends, np.eye(d)))
+    heights, slopes = rounds.at(modes)
+    short = np.einsum("kij,kj->ki", inverse, slopes)  # how far the climb ended from the peak
+    noise = inverse @ rounds.slope_covariances(modes) @ inverse + short[:, :, None] * short[:, None, :]
+    heights = np.maximum(heights, 0.0)
+    sampling = heights[:, None, None] * 2 ** (-d / 2 - 1) * inverse @ inverse
+    spread = np.sqrt(max(rounds.length**2 - h**2, 0.0))
+    moved = ((d + 2) * DRIFT * spread * h**2 / (h**2 + spread**2)) ** 2
+    both = np.stack([widened(c, LOPSIDED, moved) for c in noise + sampling])
+    return np.where(peak, noise, np.nan), np.where(peak, both, np.nan)

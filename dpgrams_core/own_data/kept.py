@@ -237,6 +237,8 @@ def _release(facts: dict[str, Any], arrays: dict[str, Array]) -> RecordedRelease
         record = replace(record, settings=moved)  # what is exported of it is run by this version again
     elif bare is not None:
         release = replace(release, surface=SurfaceInUnits(bare, box))
+    elif release.pooled is not None:
+        release = replace(release, pooled=release.pooled.shown_in(box))
     return RecordedRelease(release=release, record=record, statements=said)
 
 

@@ -256,7 +256,8 @@ def regions_kept(mark: str = "") -> None:
             "Do not rely on regions where not all modes are found in 95% of the runs (not trusted). For lopsided modes "
             "(skewed) regions of the population are wider than they need to be where that is plain to see in the "
             "release, and may be too small where it only begins to show: how far smoothing moved a mode depends on "
-            "what it took away, and no release shows that. False modes: share of runs with an unknown number of modes "
-            "that report one. Made by: dpgrams reproduce coverage."
+            "what it took away, and no release shows that. Rows with rounds are of DP-GRAMS tight, whose smoothing "
+            "nothing takes back: its regions of the population are wider than they need to be. False modes: share of "
+            "runs with an unknown number of modes that report one. Made by: dpgrams reproduce coverage."
         )
         st.dataframe(table, hide_index=True)

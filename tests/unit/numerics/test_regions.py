@@ -13,7 +13,8 @@ import dpgrams_core as dg
 from dpgrams_core.model.results import Release
 from dpgrams_core.numerics.bandwidths import reference_spread
 from dpgrams_core.numerics.bumps import Bumps, find_bumps, overlap
-from dpgrams_core.numerics.regions import peak_covariances, tangents, widened
+from dpgrams_core.numerics.pooled import PooledRounds, linear_covariance
+from dpgrams_core.numerics.regions import peak_covariances, round_covariances, tangents, widened
 from dpgrams_core.numerics.sketch import noise_chances
 from dpgrams_core.numerics.surface import ReleasedSurface, box_bases
 from dpgrams_core.own_data.postprocess import climb_smoothed
@@ -176,3 +177,65 @@ def test_peaks_of_a_release_smoothed_further_move_as_their_covariances_say(sketc
     squares = np.einsum("ri,ij,rj->r", found, np.linalg.inv(covariance), found)
     assert squares.mean() == pytest.approx(d, rel=0.4)  # 2/3 or 3/2 of the covariance would be off by half
     assert peak_covariances(surface, np.empty((0, d)), width).shape == (0, d, d)
+
+
+def rounds_of(rng: np.random.Generator, noise: float = 0.5) -> tuple[PooledRounds, np.ndarray]:
+    """Two rounds of one function with a peak near 0.5, and all places and numbers."""
+    rounds = PooledRounds(h=1.0, length=1.4, prior=5.0, noise=noise, axes=(0, 1), box=np.array([(-3.0, 3.0)] * 2))
+    for _ in range(2):
+        at = rng.uniform(-1.5, 2.5, (9, 2))
+        away = at - 0.5
+        values = 6 * np.exp(-0.5 * (away**2).sum(axis=1) / 1.5)
+        sums = np.concatenate([values, (-away / 1.5 * values[:, None]).ravel()])
+        rounds.add(at, sums, linear_covariance(at, at, 1.0, 1.0))
+    return rounds, rounds.points
+
+
+def test_what_rounds_leave_unknown_is_the_law_of_the_slope_given_their_numbers(rng: np.random.Generator) -> None:
+    """Against draws of function and noise, whose numbers the rounds read again."""
+    rounds, places = rounds_of(rng)
+    x, count = np.array([[0.4, 0.6]]), 400
+    joint = rounds.prior**2 * linear_covariance(np.vstack([x, places]), np.vstack([x, places]), rounds.length, rounds.h)
+    drawn = rng.multivariate_normal(np.zeros(len(joint)), joint, count, method="eigh")
+    k = 1 + len(places)
+    errors = []
+    for one in drawn:
+        again = PooledRounds(h=1.0, length=1.4, prior=5.0, noise=0.5, axes=(0, 1), box=rounds.box)
+        values, slopes = one[:k], one[k:].reshape(k, 2)
+        for part in (slice(1, 10), slice(10, 19)):
+            at = places[slice(part.start - 1, part.stop - 1)]
+            own = linear_covariance(at, at, 1.0, 1.0)
+            exact = np.concatenate([values[part], slopes[part].ravel()])
+            again.add(at, exact + rng.multivariate_normal(np.zeros(len(own)), 0.25 * own, method="eigh"), own)
+        errors.append(again.at(x)[1][0] - slopes[0])
+    covariance = rounds.slope_covariances(x)[0]
+    squares = np.einsum("ri,ij,rj->r", errors, np.linalg.inv(covariance), errors)
+    assert squares.mean() == pytest.approx(2, abs=0.4)  # four standard errors; 2/3 or 3/2 of it would be off by more
+
+
+def test_a_mode_of_rounds_has_a_region_where_it_is_a_peak(rng: np.random.Generator) -> None:
+    rounds, _ = rounds_of(rng)
+    noise, both = round_covariances(rounds, np.array([[0.5, 0.5], [2.9, 2.9]]))
+    assert (np.linalg.eigvalsh(noise[0]) > 0).all()
+    assert (np.linalg.eigvalsh(both[0] - noise[0]) > 0).all()
+    assert np.isnan(both[1]).all()  # at the foot of the hill
+    quieter = round_covariances(rounds_of(np.random.default_rng(0), noise=0.05)[0], np.array([[0.5, 0.5]]))[0]
+    assert np.trace(quieter[0]) < np.trace(noise[0])
+    for each in round_covariances(rounds, np.empty((0, 2))):
+        assert each.shape == (0, 2, 2)
+
+
+def test_modes_of_the_tight_dp_grams_have_regions_in_the_units_of_the_columns() -> None:
+    points = dg.load_dataset("four_corners", n=2000, seed=0).points
+    found = []
+    for factor in (1, 1000):
+        frame = pd.DataFrame({"a": points[:, 0], "b": factor * points[:, 1]})
+        data = dg.load_table(frame, columns=["a", "b"], box=[(-8, 8), (-8 * factor, 8 * factor)])
+        public = replace(data, private=False)
+        found.append(dg.run("dp_grams", public, epsilon=1.0, n_modes=4, calibration="tight", seed=0))
+    one, two = (release.half_widths for release in found)
+    assert one is not None
+    assert two is not None
+    np.testing.assert_allclose(two / [1, 1000], one, rtol=1e-6)
+    assert ((one > 0.05) & (one < 1.0)).all()
+    assert dg.run("dp_grams", public, epsilon=1.0, calibration="experiments", seed=0).mode_covariances is None
