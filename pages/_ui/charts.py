@@ -17,6 +17,7 @@ from dpgrams_core.model.words import meanings_in
 from dpgrams_core.studies.coverage import shipped_coverage, summary
 from pages._ui import exports, jobs, layout, state
 from pages._ui.jobs import Job, Work
+from pages._ui.server import visitors
 
 UNASKED_SECONDS = 10.0  # of computing that a page does by itself; above that it waits for a press
 MOST_SECONDS = 600.0  # above this not even a press starts it: one visitor must not keep the server for hours
@@ -78,7 +79,7 @@ def begin(settings: Hashable, seconds: float, smaller: str) -> None:
     state.tell_refused()
     if not may_run("first", settings, seconds, smaller):
         layout.answer("Nothing has been computed for these settings yet.")
-        st.stop()
+        visitors.end_page()
 
 
 def agreed(key: str, why: str, label: str, button: str) -> bool:

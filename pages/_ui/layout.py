@@ -20,6 +20,7 @@ from dpgrams_core.model.results import Release
 from dpgrams_core.model.words import meanings_in
 from dpgrams_core.privacy.accounting import price
 from pages._ui import jobs, state
+from pages._ui.server import visitors
 
 Settings = TypeVar("Settings")
 
@@ -73,7 +74,7 @@ def presenter_switch() -> None:
 def presented() -> None:
     """While presenting the page ends here: its line and its picture are on the screen, and nothing else is drawn."""
     if presenting():
-        st.stop()
+        visitors.end_page()
 
 
 def under_the_picture() -> DeltaGenerator | None:

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 from weakref import WeakSet
 
+import streamlit as st
 from google.protobuf.message import DecodeError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -240,3 +241,14 @@ def session_in(message: Message) -> str:
         return str(ForwardMsg.FromString(message.get("bytes") or b"").new_session.initialize.session_id)
     except DecodeError:
         return ""
+
+
+def end_page() -> None:
+    """End the run of a page here, and the parts that an earlier run of it had and this one has not.
+
+    Streamlit forgets those of a run that came to its end, but not of one that was stopped: a part that then asks for
+    its next drawing by itself was drawn at a place that is no longer there, and the browser went blank.
+    """
+    if context := get_script_run_ctx():
+        context.fragment_storage.clear(context.shared.new_fragment_ids.snapshot())
+    st.stop()
