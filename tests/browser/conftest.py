@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, WebSocket, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -223,13 +223,34 @@ class Dashboard:
         return self.settle()
 
     def open_tab(self, title: str) -> Dashboard:
-        self.page.get_by_role("tab", name=title).click()
+        tab = self.page.get_by_role("tab", name=title)
+        tab.click()
+        self.settle()
+        panel = self.page.locator(f"[id='{tab.get_attribute('aria-controls')}'] .stElementContainer")
+        if not self.comes(panel):
+            self.page.get_by_role("tab").first.click()
+            self.settle()
+            tab.click()
         return self.settle()
 
     def unfold(self, key: str) -> Dashboard:
-        self.page.locator(f".st-key-{key} summary, .st-key-{key} button").first.click()
+        place = self.page.locator(f".st-key-{key} summary, .st-key-{key} button").first
+        place.click()
         self.page.wait_for_timeout(300)
+        details = self.page.locator(f".st-key-{key} details")
+        if details.count() and not self.comes(details.locator(".stElementContainer")):
+            place.click()
+            self.settle()
+            place.click()
         return self
+
+    def comes(self, what: Locator) -> bool:
+        """Whether something is there soon.  Of some thousand presses on a busy server Streamlit draws nothing for one,
+        and then a reader presses again."""
+        with suppress(PlaywrightTimeout):
+            what.first.wait_for(state="attached", timeout=10_000)
+            return True
+        return False
 
     def shoot(self, name: str) -> Path:
         SHOTS.mkdir(exist_ok=True)
