@@ -566,8 +566,8 @@ class View {
   }
 
   // Where all three marks coincide, the cross and the star stand within the circle.
-  // Many places are those of a curve, with a line for each branch where these are known.  A place is small within its
-  // region, which would otherwise be hidden.
+  // Many places are those of a curve, with a line for each branch where these are known.  A place is small within a
+  // region that it would otherwise hide.
   drawPlaces({ places, layers: { branches, regions } }) {
     const few = places.shape[0] <= 20;
     if (branches) {
@@ -577,7 +577,15 @@ class View {
       });
       this.drawLine({ values }, this.colours.private(), 2.5);
     }
-    this.dots(rows(places), few && !regions ? 10 : 4, this.colours.private(0.9), "white");
+    const hidden = (place, i) => { // whether a large mark would hide the region around it
+      const [a, b, c, d] = regions?.values.subarray(4 * i, 4 * i + 4) ?? [];
+      const [x, y] = [this.x(Math.hypot(a, b)) - this.x(0), this.y(0) - this.y(Math.hypot(c, d))];
+      return Math.max(x, y) > 11;
+    };
+    const all = [...rows(places)];
+    const small = all.filter((place, i) => !few || hidden(place, i));
+    this.dots(all.filter((place) => !small.includes(place)), 10, this.colours.private(0.9), "white");
+    this.dots(small, 4, this.colours.private(0.9), "white");
   }
 
   // How sure the places are: the region around each mode, or the edges of the band along each branch.

@@ -252,8 +252,8 @@ def regions_kept(mark: str = "") -> None:
         table = shipped_coverage()
         st.markdown(summary(table).replace("\n", "\n\n"))
         st.caption(
-            f"{table['runs'].max():,} runs a cell ({table['runs'].min():,} of centres) with the number of modes known, "
-            "95% intervals. "
+            f"{table['runs'].min():,} to {table['runs'].max():,} runs a cell (column runs) with the number of modes "
+            "known, 95% intervals. "
             "Do not rely on regions where not all modes are found in 95% of the runs (not trusted). For lopsided modes "
             "(skewed) regions of the population are wider than they need to be where that is plain to see in the "
             "release, and may be too small where it only begins to show: how far smoothing moved a mode depends on "
